@@ -36,4 +36,7 @@ def test_programs_at_once_lose_updates() -> None:
     ("right_ticket_after_the_store", set()),
 ])  # fmt: skip
 def test_accesses_that_no_atomic_orders_are_findings(name, rules):
-    assert {f.rule for f in audit(CASES[name]).findings if f.rule.endswith("-race")} == rules
+    found = [f for f in audit(CASES[name]).findings if f.rule.endswith("-race")]
+    assert {f.rule for f in found} == rules
+    lines = (Path(__file__).parents[1] / "kernels" / "kernels_orders.py").read_text(encoding="utf-8").splitlines()
+    assert all(f.place is not None and "tl.store" in lines[f.place.line - 1] for f in found)

@@ -31,7 +31,7 @@ from ..integers.quotient import (
     times,
     to_term,
 )
-from .element_position import Lengths, known, position
+from .element_position import DistinctInputs, known, position
 
 
 @dataclass
@@ -41,7 +41,7 @@ class System:
 
     sizes: Mapping[Term, Term]
     ask: Ask
-    distinct: Lengths = field(default_factory=dict)
+    distinct: DistinctInputs = field(default_factory=dict)
     known: dict[Term, Term] = field(default_factory=dict)
     open: list[tuple[Term, Term]] = field(default_factory=list)  # term in unknowns = value
     free: set[Term] = field(default_factory=set)  # unknowns that no equation determines

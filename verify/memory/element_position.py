@@ -17,7 +17,7 @@ from trilift.lift.terms.term import Axis, Term
 from ..integers.quotient import Ask, between, same
 from ..integers.solver import DistinctElements, Facts
 
-Lengths = Mapping[str, DistinctElements]  # by the name of the input
+DistinctInputs = Mapping[str, DistinctElements]  # by the name of the input
 
 
 def position(element: Term, v: Term, n: Term) -> Term:
@@ -37,7 +37,7 @@ def known(p: Term, element: Term, v: Term, of: DistinctElements) -> Facts:
     return frozenset(found)
 
 
-def settled(t: Term, distinct: Lengths, ask: Ask) -> Term:
+def settled(t: Term, distinct: DistinctInputs, ask: Ask) -> Term:
     """The term, in which positions of elements are their indices."""
 
     def one(s: Term) -> Term | None:
@@ -67,7 +67,7 @@ def _sides(c: Term, op: str) -> list[tuple[Term, Term, Term]]:
     return [(s.args[0], s.args[1], a) for s, a in (c.args, c.args[::-1]) if s.op == op]
 
 
-def _indices(s: Term, distinct: Lengths, ask: Ask) -> Iterator[Term]:
+def _indices(s: Term, distinct: DistinctInputs, ask: Ask) -> Iterator[Term]:
     j, body = T.axis(s.attr), s.args[0]
     if body.op != "where" or body.args[1:] != (j, T.const(-1)) or body.args[0].op != "eq":
         return

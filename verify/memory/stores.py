@@ -27,7 +27,7 @@ from ..model.configuration import View
 from ..model.program import PIDS
 from ..model.verdict import Condition
 from .address_inverse import System
-from .element_position import Lengths
+from .element_position import DistinctInputs
 from .element_position import settled as settled_positions
 from .sites import Site, conjuncts, moved, renamed
 
@@ -102,7 +102,7 @@ def written(site: Site, view: View, facts: Facts, solver: Solver) -> Written | M
     return Written(site, view, index, decoded, inverse, goals, condition, frozenset(back), frozenset(system.positions))
 
 
-def found(t: Term, index: Sequence[Axis], decoded: Decoded, ask: Ask, distinct: Lengths) -> Term:
+def found(t: Term, index: Sequence[Axis], decoded: Decoded, ask: Ask, distinct: DistinctInputs) -> Term:
     """A term over `index` at a decoded element, in the simpler of two ways: digit by digit, or with the last digit of a
     number as what the others leave of it, so that its digits together are the number again. Positions of elements of
     `distinct` inputs are their indices."""

@@ -197,8 +197,10 @@ def _named_alone(fn: Callable[..., object]) -> frozenset[str]:
 def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence[Trace], seed: int) -> Targets:
     reading = checked(case, fn, seed)
     found = _by_output(case, reading, name, traces[0])
+    written = {f.in_place for f in reading.formulas}
+    repeated = tuple(w for w in reading.repeated if w.indices in written or not _is_apart(case, w.indices))
     return Targets(name, *found, fn, owed=reading.owed, roundings=reading.roundings, double=reading.double,
-                   repeated=tuple(w for w in reading.repeated if not _is_apart(case, w.indices)))  # fmt: skip
+                   repeated=repeated)  # fmt: skip
 
 
 def _is_apart(case: Case, name: str) -> bool:

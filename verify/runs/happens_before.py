@@ -18,7 +18,6 @@ import numpy as np
 from .observe import Touch, Watched
 
 RELEASES, ACQUIRES = ("acq_rel", "release"), ("acq_rel", "acquire")
-PROGRAMS = 512  # of a launch that is looked at; there are as many numbers for each atomic of each
 
 
 class Order:
@@ -26,10 +25,10 @@ class Order:
 
     def __init__(self, page: Watched) -> None:
         programs = {p: k for k, p in enumerate(dict.fromkeys(t.program for t in page.touches))}
-        self.known = list(np.eye(len(programs), dtype=np.int64)) if len(programs) <= PROGRAMS else []
+        self.known = list(np.eye(len(programs), dtype=np.int64))
         self.released: dict[int, np.ndarray] = {}
         self.steps: dict[Touch, tuple[int, np.ndarray]] = {}
-        for t in page.touches if self.known else ():
+        for t in page.touches:
             p = programs[t.program]
             self.steps[t] = p, self.known[p]
             if t.kind == "atomic":
@@ -48,8 +47,6 @@ class Order:
 
     def is_before(self, first: Touch, second: Touch) -> bool:
         """Whether it is known to; of two accesses in the order of the run."""
-        if not self.known:
-            return False
         (q, then), (p, known) = self.steps[first], self.steps[second]
         return p == q or bool(then[q] <= known[q])
 

@@ -56,9 +56,11 @@ def unwaited(page: Watched) -> Iterator[Clash]:
     for address, mine in _shared(page):
         old = _before(page, address)
         for first, k, second, n in concurrent(order, mine):
+            if second.kind == "load":
+                first, k, second, n = second, n, first, k
             a, b = (float(t.values[i]) if t.values is not None else old for t, i in ((first, k), (second, n)))
             if not _same(a, b):
-                kind = "write" if first.kind == second.kind else "read"
+                kind = "write" if first.kind == "store" else "read"
                 yield Clash(kind, address, first, second, a, b)
                 break
 
