@@ -87,6 +87,7 @@ class Counterexample(TypedDict):
     got: Number
     expected: Number
     replay: str | None
+    place: Location | None  # of the kernel launched last there
 
 
 class Proof(TypedDict):

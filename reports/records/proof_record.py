@@ -168,7 +168,7 @@ def new_findings(base: Record, proofs: Sequence[entries.Proof]) -> list[Finding]
     nowhere: KernelLocation = {"name": "", "file": "", "line": 0}
     last = (base.get("kernels") or [nowhere])[-1]  # where no statement is known to be wrong
     told = ((p, p["counterexample"]) for p in proofs if p["against"] == REFERENCE)
-    found = [_finding(p, c, p["place"] or last) for p, c in told if c]
+    found = [_finding(p, c, p["place"] or c["place"] or last) for p, c in told if c]
     return list({f["message"]: f for f in found if f["rule"] not in known}.values())
 
 
@@ -291,6 +291,7 @@ def counterexample(c: Counterexample, replay: str | None) -> entries.Counterexam
         "got": jsonable(c.got),
         "expected": jsonable(c.expected),
         "replay": replay,
+        "place": where(c.place),
     }
 
 

@@ -89,3 +89,23 @@ wrong_beyond_many = case(x="f32[N]")(lambda x: short_beyond_many(x))
 wrong_beyond_many.reference(lambda x: x.clone())
 right_beyond_many = case(x="f32[N]")(lambda x: short_beyond_many(x))
 right_beyond_many.reference(lambda x: x * (torch.arange(x.numel()) < x.numel() - (x.numel() > 100000)))
+
+
+@triton.jit
+def doubled_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0)
+    tl.store(out_ptr + i, x + x, mask=i < N)
+
+
+@case(x="f32[N]")
+def wrong_in_another_kernel(x):
+    """The second kernel, for 300 elements and more, doubles what the first copies."""
+    if x.numel() < 300:
+        return copied(x, "copy")
+    out = torch.empty_like(x)
+    doubled_kernel[(triton.cdiv(x.numel(), 16),)](x, out, x.numel(), BLOCK=16)
+    return out
+
+
+wrong_in_another_kernel.reference(lambda x: x.clone())

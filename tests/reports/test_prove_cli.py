@@ -427,6 +427,7 @@ def test_a_finding_without_a_statement_stands_at_the_last_kernel() -> None:
         "expected": 2.0,
         "why": "",
         "replay": None,
+        "place": None,
     }
     proof = {"place": None, "against": proof_record.REFERENCE, "counterexample": example}
     base = {
@@ -437,5 +438,8 @@ def test_a_finding_without_a_statement_stands_at_the_last_kernel() -> None:
     assert (found["rule"], found["file"], found["line"]) == ("wrong-result", "k.py", 9)
     [placed] = proof_record.new_findings(base, [{**proof, "place": {"file": "k.py", "line": 5}}])
     assert placed["line"] == 5
+    launched = {**example, "place": {"file": "k.py", "line": 3}}
+    [there] = proof_record.new_findings(base, [{**proof, "counterexample": launched}])
+    assert there["line"] == 3  # the kernel that was launched at these sizes, not the last one that was lifted
     [nowhere] = proof_record.new_findings({"findings": []}, [proof])
     assert nowhere["file"] == ""

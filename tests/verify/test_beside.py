@@ -50,6 +50,15 @@ def test_what_a_clause_leaves_to_the_host_function_is_run_where_two_choices_meet
     assert contradiction(right, targets(right), (clause,), ()) is None
 
 
+def test_a_counterexample_stands_at_the_kernel_that_was_launched_there() -> None:
+    clause = Clause("shape", T.make("lt", T.size("N"), 300), "N < 300", ELSEWHERE)
+    case = kernels.wrong_in_another_kernel
+    shows = contradiction(case, targets(case), (clause,), ())
+    line = kernels.doubled_kernel.fn.__code__.co_firstlineno
+    assert shows is not None and shows.found.place is not None
+    assert shows.found.place.file == kernels.__file__ and abs(shows.found.place.line - line) <= 1
+
+
 def test_a_large_shape_that_a_clause_leaves_out_is_run() -> None:
     clause = Clause("shape", T.make("le", T.size("N"), 100000), "N <= 100000", ELSEWHERE)
     case, right = kernels.wrong_beyond_many, kernels.right_beyond_many

@@ -109,7 +109,7 @@ class Counterexample:
     """An input on which the kernel itself, run in float64, gives something else: the worst element. `edges`: integer
     inputs are at the edges of their types. `strides`: {"stride(x,0)": 8, ...} of tensors that were laid out otherwise
     than the case draws them. `arguments`: of the host function, None where they are too large to be kept; `seed` alone
-    makes those of a case beside the user's only with that case."""
+    makes those of a case beside the user's only with that case. `place`: of the kernel launched last there."""
 
     dims: Mapping[str, int | float]
     seed: int
@@ -123,6 +123,7 @@ class Counterexample:
     edges: bool = False
     strides: Mapping[str, int] = field(default_factory=dict)
     arguments: Mapping[str, object] | None = field(default=None, compare=False, repr=False)
+    place: Place | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

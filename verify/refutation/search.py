@@ -18,7 +18,7 @@ import numpy as np
 
 from trilift.lift.capture.trace import Launch, TorchOp, Trace
 from trilift.lift.cases.declaration import Case
-from trilift.lift.errors import CaseError, OutOfBounds, TriliftError, Unsupported
+from trilift.lift.errors import CaseError, OutOfBounds, Place, TriliftError, Unsupported
 from trilift.lift.interpreter.interpret import Run
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.replay.check import REFERENCE, ROUNDED, by_output, right_where_rounded
@@ -219,11 +219,20 @@ def found_at(question: Question, dims: Dims, seed: int, config: int, f: Failure)
     placed = numbers(question.case, dims, seed) if laid else {}
     args = kept_arguments(question.case, dims, seed, question.goal.owed)
     made = partial(Counterexample, why=f.why, edges=edges, strides=placed, arguments=args)
+    made = partial(made, place=_kernel_place(question, dims, seed, config))
     found = made(dict(dims), seed, config, f.output, f.index, f.got, f.expected)
     if question.module_of is not None:
         return found
     goal = question.goal
     return replace(found, replay=replay_script(question.case, found, goal.against, owed=goal.owed))
+
+
+def _kernel_place(question: Question, dims: Dims, seed: int, config: int) -> Place | None:
+    """Where the kernel stands that the host function launches last at these dims: another than elsewhere, maybe."""
+    trace = _trace(question.case, dims, config, seed, question.large)
+    if isinstance(trace, Skipped) or not trace.launches:
+        return None
+    return Place(trace.launches[-1].file, trace.launches[-1].line)
 
 
 # ---- which runs ------------------------------------------------------------------------------------------------------
