@@ -9,9 +9,11 @@ comparison, a maximum and a minimum stop being those of numbers.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from itertools import islice
 
+from ..errors import Place
 from ..runtime.session import table
 from . import construct as T
 from .bits import FORMATS
@@ -29,6 +31,13 @@ def _power(a: Term, b: Term) -> Term:
     if b.is_const and isinstance(b.attr, int):
         return T.const(True) if b.attr >= 0 else _ne(a, 0)
     return _le(0, a) if b.is_const and b.attr > 0 else _lt(0, a)
+
+
+def left_undefined_at(label: str) -> Place | None:
+    """The operation in the label of an undefined value, "masked load at kernel.py:31:17"; None where no operation left
+    it undefined: memory that nobody has written, NaN."""
+    at = re.search(r" at (.+?):(\d+)(?::(\d+))?$", label)
+    return Place(at[1], int(at[2]), int(at[3] or 0)) if at else None
 
 
 def total(*_: Term) -> Term:

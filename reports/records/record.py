@@ -14,6 +14,7 @@ from trilift.lift.replay.check import Mismatch
 from trilift.lift.replay.output import Output
 from trilift.lift.runtime import budget
 from trilift.lift.runtime.budget import BUDGETS, OutOfSteps, limited
+from trilift.lift.terms.definedness import left_undefined_at
 
 from . import audit_record, proof_record, steps
 from .entries import Error, Finding, Formula, KernelLocation, Record
@@ -195,12 +196,7 @@ def undefined(lifted: Lifted) -> list[Finding]:
     elements: whether stores through one of these reach all elements the runs and the proof say."""
     apart = any(s.distinct for s in lifted.case.tensors.values())
     found = ((o, label) for o in lifted.outputs for label in labels(o) if label != "nan")
-    return [undefined_value(lifted, o, label) for o, label in found if _is_at_a_line(label) or not apart]
-
-
-def _is_at_a_line(label: str) -> bool:
-    """Whether an operation left it undefined, and not memory that nobody has written."""
-    return " at " in label
+    return [undefined_value(lifted, o, label) for o, label in found if left_undefined_at(label) or not apart]
 
 
 def labels(o: Output) -> list[str]:
@@ -210,19 +206,10 @@ def labels(o: Output) -> list[str]:
 
 def undefined_value(lifted: Lifted, o: Output, label: str) -> Finding:
     """The finding for one source of undefined values."""
-    written = _is_at_a_line(label)
-    file, line = (
-        _place(label) if written else (lifted.traces[-1].launches[-1].file, lifted.traces[-1].launches[-1].line)
-    )
-    source = f"the {label} leaves undefined" if written else "was in memory before, which nobody has written"
+    place, last = left_undefined_at(label), lifted.traces[-1].launches[-1]
+    source = f"the {label} leaves undefined" if place else "was in memory before, which nobody has written"
     what = f"`{o.name}` may depend on what {source}"
-    return _finding("undefined-value" if written else "unwritten-output", what, Place(file, line), {})
-
-
-def _place(label: str) -> tuple[str, int]:
-    """The file and line in "masked load at kernel.py:31:17"."""
-    file, line, *_ = label.rsplit(" at ", 1)[1].split(":")
-    return file, int(line)
+    return _finding("undefined-value" if place else "unwritten-output", what, place or Place(last.file, last.line), {})
 
 
 def _finding(rule: str, message: str, place: Place, example: dict[str, Any]) -> Finding:

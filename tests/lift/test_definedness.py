@@ -8,8 +8,16 @@ import math
 import numpy as np
 import pytest
 
+from trilift.lift.errors import Place
 from trilift.lift.terms import construct as T
-from trilift.lift.terms.definedness import decided, is_finite, is_number, nan_where, not_finite_where
+from trilift.lift.terms.definedness import (
+    decided,
+    is_finite,
+    is_number,
+    left_undefined_at,
+    nan_where,
+    not_finite_where,
+)
 from trilift.lift.terms.domain import FLOAT64
 from trilift.lift.terms.ops import OPS
 from trilift.lift.terms.term import Axis, Term
@@ -110,3 +118,17 @@ def test_a_branch_knows_its_condition() -> None:
     assert is_finite(T.where(c, row, 0.0))
     assert not is_finite(T.where(T.make("not", c), row, 0.0))
     assert not is_finite(T.where(c, T.fold("amax", n, T.where(c, x, low)), 0.0))
+
+
+@pytest.mark.parametrize(
+    ("label", "place"),
+    [
+        ("masked load at kernel.py:31:17", Place("kernel.py", 31, 17)),
+        ("poison at c:/at home/kernel.py:31", Place("c:/at home/kernel.py", 31)),
+        ("masked load 4", None),
+        ("what an earlier call left in cache", None),
+        ("nan", None),
+    ],
+)
+def test_a_label_names_the_operation_that_left_a_value_undefined(label: str, place: Place | None) -> None:
+    assert left_undefined_at(label) == place

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from trilift.lift.errors import Place, TriliftError
 from trilift.lift.runtime.budget import BUDGETS
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.definedness import left_undefined_at
 from trilift.lift.terms.term import FOLDS, Axis, Term
 from trilift.lift.ttir.ir import Module, Op, Type, Value
 
@@ -85,12 +86,13 @@ def undefined_stores(program: Program) -> Iterator[Finding]:
             continue
         for part in _undefined(store.value):
             label = str(part.term.attr)
-            if label in told or " at " not in label:
+            place = left_undefined_at(label)
+            if label in told or place is None:
                 continue
             numbers = _witness(program, store, part, solver)
             if numbers is not None:
                 told.add(label)
-                yield _undefined_store(store, label, numbers)
+                yield _undefined_store(store, label, place, numbers)
 
 
 def _undefined(value: Term) -> Iterator[_Part]:
@@ -163,15 +165,15 @@ def _decidable(t: Term, known: set[Term]) -> bool:
     )
 
 
-def _undefined_store(store: Access, label: str, numbers: Mapping[str, int]) -> Finding:
-    file, line, column = (label.rsplit(" at ", 1)[1].rsplit(":", 2) + ["0", "0"])[:3]
-    place = Place(file, int(line), int(column))
+def _undefined_store(store: Access, label: str, place: Place, numbers: Mapping[str, int]) -> Finding:
+    is_load = label.startswith("masked load")
     return Finding(
         "undefined-value",
-        "the masked load has no `other`, and lanes without a value are stored",
+        ("the masked load has no `other`" if is_load else "the operation leaves lanes undefined")
+        + ", and lanes without a value are stored",
         place,
         {**numbers, "program": "0, 0, 0"},
-        "pass other= to the load, or mask the values that depend on it",
+        "pass other= to the load, or mask the values that depend on it" if is_load else "mask what depends on them",
         steps=(Step(store.place, "the stored value depends on them"),),
     )
 

@@ -59,9 +59,9 @@ def _changed(run: Observation) -> Iterator[str]:
         for name, where in differing(run).items():
             other = run.again(kind=kind)
             yield _element(name, where, run.outputs or {}, other or {}, how)
-    if any(next(unwaited(page), None) is not None for page in run.launches) and (found := in_other_turns(run)):
-        for name, where in found[1].items():
-            yield _element(name, where, run.outputs or {}, run.again(kind=found[0]) or {}, "where they take turns")
+    if any(next(unwaited(page), None) is not None for page in run.launches) and (turns := in_other_turns(run)):
+        for name, where in turns.changed.items():
+            yield _element(name, where, run.outputs or {}, run.again(kind=turns.kind) or {}, "where they take turns")
 
 
 def _element(

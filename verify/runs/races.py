@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -204,10 +205,17 @@ def kinds_of_turns(run: Observation) -> list[type[InTurns]]:
     return [*map(in_turns, range(INTERLEAVINGS)), *late]
 
 
-def in_other_turns(run: Observation) -> tuple[type[InTurns], dict[str, np.ndarray]] | None:
-    """The first of these runs in which outputs change, and where; None where they never do."""
-    found = ((kind, differing(run.outputs, run.again(kind=kind))) for kind in kinds_of_turns(run))
-    return next(((kind, changed) for kind, changed in found if changed), None)
+class OtherTurns(NamedTuple):
+    """A run in which programs take other turns, and the elements of each output that `changed`."""
+
+    kind: type[InTurns]
+    changed: dict[str, np.ndarray]
+
+
+def in_other_turns(run: Observation) -> OtherTurns | None:
+    """The first of these runs in which outputs change; None where they never do."""
+    found = (OtherTurns(kind, differing(run.outputs, run.again(kind=kind))) for kind in kinds_of_turns(run))
+    return next((f for f in found if f.changed), None)
 
 
 def _replaces(page: Watched) -> bool:

@@ -42,7 +42,7 @@ def _of_run(run: Observation) -> Iterator[Finding]:
                 yield _finding(run, page, c, next(iter(changed)))
         for c in unwaited(page):
             if c.kind == "read" and (turns := in_other_turns(run)):
-                yield _finding(run, page, c, next(iter(turns[1])))
+                yield _finding(run, page, c, next(iter(turns.changed)))
 
 
 def _finding(run: Observation, page: Watched, c: Clash, output: str) -> Finding:

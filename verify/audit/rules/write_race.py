@@ -48,7 +48,7 @@ def _of_run(evidence: Evidence, run: Observation) -> Iterator[Finding]:
                 yield _finding(run, page, c, f"`{next(iter(changed))}` changes when the programs run backwards")
         for c in unwaited(page):
             if c.kind == "write" and (turns := in_other_turns(run)):
-                yield _finding(run, page, c, f"`{next(iter(turns[1]))}` changes when the programs take turns")
+                yield _finding(run, page, c, f"`{next(iter(turns.changed))}` changes when the programs take turns")
 
 
 def _of_the_caller(evidence: Evidence, run: Observation, page: Watched, c: Clash) -> bool:
