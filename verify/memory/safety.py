@@ -14,6 +14,7 @@ from trilift.lift.errors import Place
 from trilift.lift.pytorch.machine_integers import INEXACT, ROUNDED
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
+from trilift.lift.ttir.conversions import CONVERSION
 
 from ..integers.bounded_solver import BoundedSolver
 from ..integers.bounds import upper
@@ -123,6 +124,10 @@ STATED = {  # where it is not shown: the words that whoever reads the verdict is
 }
 
 
+def _of_kernel(name: str, place: Place | None) -> str:
+    return f"{OF_KERNEL}{name}{f' at line {place.line}' if place else ''}"
+
+
 def undefines(c: Condition) -> bool:
     """Whether the kernel may do anything where the condition is false: a result that no run of ours foretells."""
     return c.what == SHIFT or c.what.startswith(OF_KERNEL)
@@ -164,7 +169,7 @@ def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condit
         if a.kind not in ASSUMED:
             continue
         name, why_needed = ASSUMED[a.kind]
-        start, what = time.monotonic(), f"{OF_KERNEL}{name}{f' at line {a.op.place.line}' if a.op.place else ''}"
+        start, what = time.monotonic(), _of_kernel(name, a.op.place)
         known = facts | arithmetic_facts(a, program.grid)
         open_ = [g for g in conjuncts([a.term]) if not holds(g, asking(known, solver, what))]
         needed = [_over_sizes(g, a, program, facts, solver) for g in open_]
@@ -235,6 +240,18 @@ def nowrap(program: Program, facts: Facts, solver: Solver) -> list[Clause]:
             else:
                 found.setdefault((bound, a.bits), below(bound, a.bits, a.op.place, SIZES[a.kind]))
     return [*largest(found, facts, solver), *open_]
+
+
+def never_fitting(program: Program, clauses: Iterable[Clause]) -> list[Condition]:
+    """A condition that fails for each conversion of a float to an integer whose clause is false: the integer fits at no
+    size, so that the result is undefined (llvm.org/docs/LangRef.html, fptosi, fptoui). A sum that wraps is defined."""
+    places = {a.op.place for a in program.arithmetic if a.op.name in CONVERSION.values()}
+    false = (c for c in clauses if c.term is T.const(False) and c.place in places)
+    return [
+        Condition(_of_kernel("conversion to an integer", c.place), frozenset(), T.const(False), False, "linear", 0.0,
+                  c.place, f"could not prove {c.text}")
+        for c in false
+    ]  # fmt: skip
 
 
 def may_fit(t: Term, within: tuple[int, int], known: Facts, solver: Solver) -> bool:

@@ -38,7 +38,7 @@ from ..memory.effects import accumulated, forwarded, left
 from ..memory.element_position import joined, settled
 from ..memory.lane_order import Order, in_pipeline, pairs, users
 from ..memory.machine_integers import fitting
-from ..memory.safety import assumed, in_bounds, nowrap, well_defined
+from ..memory.safety import assumed, in_bounds, never_fitting, nowrap, well_defined
 from ..memory.sites import Site, context
 from ..memory.stores import Found, Missing, Written, covered, injective, read_after_write, written
 from ..model.configuration import Buffer, Configuration, HostOp, SymbolicLaunch, View
@@ -305,7 +305,9 @@ class Proving:
         conditions, clauses = assumed(program, facts, self.solver)
         self.conditions += conditions
         self.contract += clauses
-        self.contract += nowrap(program, facts, self.solver)
+        fitting = nowrap(program, facts, self.solver)
+        self.conditions += never_fitting(program, fitting)
+        self.contract += fitting
         self.in_order(found)
 
     def in_order(self, found: Launched) -> None:
