@@ -92,6 +92,29 @@ GLOBALS: dict[str, object] = {
     "int": _Int, "float": _Float, "type": _type, "divmod": _either(divmod, lambda a, b: (a // b, a % b)),
 }  # fmt: skip
 
+# ---- remainders ------------------------------------------------------------------------------------------------------
+
+
+def _remainder(a: object, b: object) -> object:
+    """a % b of floats, exact in Python. PyTorch reads its symbol of remainders as an integer: x % 1.0 as 0."""
+    x, y = torch.sym_float(a), torch.sym_float(b)  # type: ignore[arg-type]
+    return x - y * torch.sym_float(math.floor(x / y))  # type: ignore[arg-type]
+
+
+def _remainders(kind: type) -> dict[str, Function]:
+    """The methods of % of symbolic integers or floats."""
+
+    def of(plain: Function, reflected: bool) -> Function:
+        def remainder(a: object, b: object) -> object:
+            if not any(isinstance(x, float | torch.SymFloat) for x in (a, b)):
+                return plain(a, b)
+            return _remainder(b, a) if reflected else _remainder(a, b)
+
+        return remainder
+
+    return {n: of(getattr(kind, n), n == "__rmod__") for n in ("__mod__", "__rmod__") if hasattr(kind, n)}
+
+
 # ---- texts -----------------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +153,7 @@ def symbolic_numbers(fn: Function) -> Iterator[None]:
             stack.enter_context(replaced(owner, methods_of_texts))
         for kind in (torch.SymInt, torch.SymFloat):
             stack.enter_context(replaced(kind, {n: f for n, f in methods.items() if not hasattr(kind, n)}))
+            stack.enter_context(replaced(kind, _remainders(kind)))
         for module in host_modules(fn):
             space = vars(module)
             new: dict[str, object] = {n: f for n, f in GLOBALS.items() if n not in space}

@@ -311,6 +311,18 @@ def _rounded(_: str, a: Term) -> Term | None:
     return a if a.type == INT else None
 
 
+WHOLE_QUOTIENT = {"floordiv": "floor", "mod": "floor", "truncdiv": "trunc", "truncmod": "trunc"}
+
+
+@meaning(CONSTRUCTION, *WHOLE_QUOTIENT)
+def _divided(op: str, a: Term, b: Term) -> Term | None:
+    """Of reals the whole quotient, and what is left beside it: 2.5 % 1 = 0.5. The laws of `index` are of integers."""
+    if REAL not in (a.type, b.type):
+        return None
+    quotient = make(WHOLE_QUOTIENT[op], div(a, b))
+    return quotient if op.endswith("div") else sub(a, mul(b, quotient))
+
+
 def add(*ts: TermLike) -> Term:
     return make("add", *ts)
 

@@ -11,7 +11,7 @@ import torch
 
 from trilift.lift import lift
 from trilift.lift.cases.declaration import Case
-from trilift.lift.errors import CaseError
+from trilift.lift.errors import CaseError, Unsupported
 from trilift.verify import prove
 from trilift.verify.model.verdict import Proof, Verdict
 
@@ -129,3 +129,21 @@ def test_a_clause_about_data_says_which_sign_a_scalar_has_in_it() -> None:
     (wraps,) = [c.text for c in p.contract if c.kind == "nowrap" and "x[" in c.text]
     assert p.verdict is Verdict.PROVED and "min(-s, 0)" in wraps
     assert wraps.endswith(", with -s in place of s, where s < 0")
+
+
+@pytest.mark.parametrize(
+    "c",
+    [K.fraction_of_a_size, K.fraction_by_divmod, K.fraction_of_a_scalar],
+    ids=("size", "divmod", "scalar"),
+)
+def test_a_remainder_of_floats_is_no_integer(c: Case) -> None:
+    assert Verdict.PROVED not in verdicts(c)
+
+
+def test_a_remainder_of_floats_is_a_number_that_is_compared() -> None:
+    with pytest.raises(Unsupported, match="a comparison of rounded numbers"):
+        verdicts(K.fraction_as_a_condition)
+
+
+def test_a_right_remainder_of_floats_is_not_refuted() -> None:
+    assert Verdict.REFUTED not in verdicts(K.half_of_the_parity)

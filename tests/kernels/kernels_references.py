@@ -282,3 +282,28 @@ def least_minus(x, s):
 
 
 least_minus.reference(lambda x, s: min(s, 0) - x.to(torch.int64))
+
+
+@triton.jit
+def times_kernel(x_ptr, out_ptr, N, s, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N, other=0.0) * s, mask=i < N)
+
+
+def times(x, s):
+    out = torch.empty_like(x)
+    times_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), s, BLOCK=64)
+    return out
+
+
+# what is left of a half beside 1 is a half and not 0; only beyond 100,000 elements, or for large scalars
+fraction_of_a_size = case(x="f32[N]")(lambda x: times(x, 0.0))
+fraction_of_a_size.reference(lambda x: x * ((x.shape[0] // 100000) / 2 % 1))
+fraction_by_divmod = case(x="f32[N]")(lambda x: times(x, 1.0))
+fraction_by_divmod.reference(lambda x: x + divmod((x.shape[0] // 100000) / 2, 1.0)[1])
+fraction_as_a_condition = case(x="f32[N]")(lambda x: times(x, 1.0))
+fraction_as_a_condition.reference(lambda x: x * (1.0 if (x.shape[0] // 100000) / 2 % 1.0 == 0 else 3.0))
+fraction_of_a_scalar = case(x="f32[N]", s="i32 > 0")(lambda x, s: times(x, 0.0))
+fraction_of_a_scalar.reference(lambda x, s: x * ((s // 1000003) / 2 % 1))
+half_of_the_parity = case(x="f32[N]")(lambda x: times(x, x.shape[0] % 2 * 0.5))
+half_of_the_parity.reference(lambda x: x * (x.shape[0] / 2 % 1))
