@@ -23,13 +23,13 @@ from ..terms.machine_ranges import MachineRanges, limits
 from ..terms.ranges import Interval
 from ..terms.ring import wrapped
 from ..terms.term import Term
+from .compared_numbers import COMPARED, narrowed
 from .symbolic_tensor import SymbolicTensor, cast, tensor, type_of_name
 
 NARROW_BITS = 16  # integers of so many bits or fewer wrap, wider ones must fit
 
 LEFT, RIGHT = {"bitwise_left_shift", "__lshift__"}, {"bitwise_right_shift", "__rshift__"}
 # Operators that convert a number to the type of the tensor beside it, and depend on more than its residue.
-COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 CONVERTED = {
     "eq", "ne", "lt", "le", "gt", "ge", "floor_divide", "remainder", "fmod",
     "bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__",
@@ -147,6 +147,7 @@ class Integers:
             args[0] = self._converted(args[0], options["dtype"], place)
         if base in COMPARED and len(args) == 2:
             args = [self._compared(args[k], args[1 - k], [*dtypes, None, None][1 - k], place) for k in (0, 1)]
+            args = [narrowed(args[k], args[1 - k], [*dtypes, None, None][1 - k]) for k in (0, 1)]
         dtype = common([d for a, d in zip(args, dtypes, strict=False) if not _is_number(a)] or dtypes)
         if dtype is None or len(args) < 2:
             return args

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..capture.trace import Trace
 from ..cases.declaration import Case, torch_dtype
 from ..pytorch.aten.operators import bind
+from ..pytorch.compared_numbers import Site, is_comparison, is_narrow, rounded, site_of
 
 Function: TypeAlias = Callable[..., Any]
 Nested: TypeAlias = Any  # a number, a tensor, or a list of them
@@ -22,6 +24,7 @@ Nested: TypeAlias = Any  # a number, a tensor, or a list of them
 TOLERANCE = {"f64": 0.0, "f32": 1e-4, "f16": 2e-2, "bf16": 1e-1}
 COARSE = 0.3  # of formats with fewer digits
 HALF_DIGIT = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-24}  # relative: what rounding to the dtype may change
+OVERFLOWS = "without overflow"  # in the error about a number that a narrow type does not hold
 BITS = ("tt.bitcast", "arith.bitcast")
 SAME_NUMBER = 1e-2  # relative difference of numbers that are computed from data, in float64 and in a narrow type
 ENDLESS = 1e30  # finfo.max of the wide types: as good as infinity
@@ -29,7 +32,20 @@ MOVES = {
     "_to_copy", "to", "clone", "detach", "alias", "lift_fresh", "lift_fresh_copy", "copy_", "contiguous", "empty",
     "empty_like", "empty_strided", "new_empty",
 }  # fmt: skip
-_SEEN: WeakKeyDictionary[Function, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
+Narrow: TypeAlias = Mapping[Site, Nested]  # a comparison -> the dtype to which PyTorch rounds its number
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """How a function runs in its own dtypes: whether that `differs` from float64, its `narrow` comparisons, and why
+    PyTorch `refuses` a number in it."""
+
+    differs: bool = False
+    narrow: Narrow = field(default_factory=dict)
+    refuses: str = ""
+
+
+_SEEN: WeakKeyDictionary[Function, dict[tuple[str, ...], Sight]] = WeakKeyDictionary()
 
 Log: TypeAlias = list[tuple[str, tuple[float, ...], tuple[tuple[int, ...], ...]]]
 
@@ -43,9 +59,9 @@ def each(v: Nested, f: Nested) -> Nested:
     return f(v) if isinstance(v, torch.Tensor) else v
 
 
-def unrounded() -> Nested:
-    """A context in which PyTorch makes float64 of every float type it is asked for: real numbers, as near as may
-    be."""
+def unrounded(narrow: Narrow | None = None) -> Nested:
+    """A context in which PyTorch makes float64 of every float type it is asked for: real numbers, as near as may be.
+    `narrow`: comparisons whose number is one of a narrow type."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -55,6 +71,8 @@ def unrounded() -> Nested:
                 k: torch.float64 if isinstance(v, torch.dtype) and v.is_floating_point else v
                 for k, v in (kwargs or {}).items()
             }
+            if narrow and is_comparison(func, args) and (dtype := narrow.get(site_of(func))) is not None:
+                args = (args[0], rounded(args[1], dtype), *args[2:])
             return func(*args, **wide)
 
     return Unrounded()
@@ -65,39 +83,64 @@ def widened(x: Nested) -> Nested:
     return x.double() if x.is_floating_point() else x
 
 
+def narrow_comparisons(case: Case, fn: Function) -> Narrow:
+    """The comparisons of a function with numbers that PyTorch rounds to f16, bf16 or fewer digits."""
+    return _sight(case, fn).narrow
+
+
+# ---- what a function does in its own dtypes and in float64 -----------------------------------------------------------
+
+
 def sees_dtypes(case: Case, fn: Function) -> bool:
     """Whether the function does something else in float64 than in the dtypes of the case: other operators, numbers or
     shapes. False where it cannot be run in those."""
+    return _sight(case, fn).differs
+
+
+def refusal(case: Case, fn: Function) -> str:
+    """Why PyTorch refuses a number of the function, which the dtypes of the case do not hold: x.masked_fill(m, -1e9) of
+    float16; "" where it refuses none."""
+    return _sight(case, fn).refuses
+
+
+def _sight(case: Case, fn: Function) -> Sight:
     key = (case.name, *(s.dtype for s in case.tensors.values()))
     known = _SEEN.setdefault(fn, {})
     if key not in known:
-        known[key] = False  # for the runs that find it out
-        known[key] = _looks(case, fn)
+        known[key] = Sight()  # for the runs that find it out
+        known[key] = _looked(case, fn)
     return known[key]
 
 
-def _looks(case: Case, fn: Function) -> bool:
+def _looked(case: Case, fn: Function) -> Sight:
     import numpy as np
 
     from ..cases.shapes import choose
 
     if all(s.dtype == "f64" or not s.is_float for s in case.tensors.values()):
-        return False
+        return Sight()
+    narrow: dict[Site, Nested] = {}
     try:
         dims = choose(case, 1)[0]
         sample = case.sample(dims, np.random.default_rng(0))
-        own = _log(fn, sample, None)
-    except (Exception, SystemExit):  # the function refuses its own dtypes, on this device or at this shape
-        return False
+        own = _log(fn, sample, None, narrow)
+    except (Exception, SystemExit) as e:  # the function refuses its own dtypes, on this device or at this shape
+        return Sight(narrow=narrow, refuses=str(e) if OVERFLOWS in str(e) else "")
     try:
         wide = _log(fn, {name: each(v, widened) for name, v in sample.items()}, unrounded())
     except (Exception, SystemExit):  # it refuses float64
-        return True
-    return len(own) != len(wide) or not all(map(_alike, own, wide))
+        return Sight(True, narrow)
+    return Sight(len(own) != len(wide) or not all(map(_alike, own, wide)), narrow)
 
 
-def _log(fn: Function, args: Mapping[str, Nested], precision: AbstractContextManager[object] | None) -> Log:
-    """The operators that a call makes, but for casts, with their numbers and the shapes of their results."""
+def _log(
+    fn: Function,
+    args: Mapping[str, Nested],
+    precision: AbstractContextManager[object] | None,
+    narrow: dict[Site, Nested] | None = None,
+) -> Log:
+    """The operators that a call makes, but for casts, with their numbers and the shapes of their results. `narrow`:
+    takes the comparisons with a number of a narrow type; None for one that is made in several types."""
     from contextlib import nullcontext
 
     import torch
@@ -109,6 +152,9 @@ def _log(fn: Function, args: Mapping[str, Nested], precision: AbstractContextMan
         def __torch_dispatch__(self, func: Nested, types: object, args: Nested = (), kwargs: Nested = None) -> Nested:
             result = func(*args, **(kwargs or {}))
             name = str(func._schema.name).split("::")[1]
+            if narrow is not None and is_comparison(func, args):
+                site, dtype = site_of(func), args[0].dtype if is_narrow(args[0].dtype) else None
+                narrow[site] = dtype if narrow.get(site, dtype) == dtype else None
             if name not in MOVES:
                 shapes = tuple(tuple(x.shape) for x in _leaves(result) if isinstance(x, torch.Tensor))
                 out.append((name, (*_numbers(args), *_ends(name, func, args, kwargs or {})), shapes))

@@ -14,7 +14,7 @@ from ..cases.declaration import Case
 from ..errors import CaseError
 from ..pytorch.symbols import in_any_memory
 from ..terms.overflow import without_overflow
-from .dtype_sight import as_declared, sees_dtypes
+from .dtype_sight import as_declared, narrow_comparisons, sees_dtypes
 from .dtype_sight import each as each
 from .dtype_sight import unrounded as unrounded
 
@@ -51,7 +51,7 @@ def returned(case: Case, fn: Function, args: Mapping[str, Any], real: bool = Tru
         args, real = as_declared(case, args), False
     given = {name: each(v, torch.clone) for name, v in args.items()}
     before, tensors = case.named(args), case.named(given)
-    out = _called(case, fn, given, unrounded() if real else nullcontext())
+    out = _called(case, fn, given, unrounded(narrow_comparisons(case, fn)) if real else nullcontext())
     changed = {n: x for n, x in tensors.items() if not torch.equal(x.nan_to_num(), before[n].nan_to_num())}
     outputs = named_outputs(out, case.tensors)
     return {n: _array(v) for n, v in outputs.items()}, {n: _array(x) for n, x in changed.items()}

@@ -19,6 +19,7 @@ from trilift.lift.pytorch.read import Reading
 from trilift.lift.pytorch.repeated_writes import Write
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.replay.check import by_output
+from trilift.lift.replay.dtype_sight import refusal
 from trilift.lift.terms import construct as T
 from trilift.lift.terms import index as I
 from trilift.lift.terms.spec import Formula
@@ -73,9 +74,8 @@ def targets(
     seed: int = 0,
 ) -> Targets:
     """The formulas to prove. A `text` first, then `other`: a kernel's case or a PyTorch function; else the reference if
-    there
-    is one, or what `against` says. Raises CaseError where outputs, shapes or dtypes do not fit or there is nothing to
-    prove against, and Unsupported for what cannot be read."""
+    there is one, or what `against` says. Raises CaseError where outputs, shapes or dtypes do not fit, where the
+    function raises or there is nothing to prove against, and Unsupported for what cannot be read."""
     traces = lifted.traces if lifted is not None else traced(case, seed)
     if against not in (None, REFERENCE, FORMULA):
         text = text or against
@@ -195,6 +195,8 @@ def _named_alone(fn: Callable[..., object]) -> frozenset[str]:
 
 
 def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence[Trace], seed: int) -> Targets:
+    if why := refusal(case, fn):
+        raise CaseError(f"the {name} of {case.name} raises an error in the dtypes of the case", case.place, why)
     reading = checked(case, fn, seed)
     found = _by_output(case, reading, name, traces[0])
     written = {f.in_place for f in reading.formulas}

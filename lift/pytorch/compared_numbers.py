@@ -1,0 +1,72 @@
+"""Numbers that tensors of a narrow type are compared with: PyTorch rounds them to that type.
+
+    x < 0.7    of bfloat16 is x < 0.69921875
+
+Elsewhere rounding changes a result by a digit, here it decides. A number in float32 stays: Triton rounds it alike, and
+constants that differ by that rounding are one number.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, TypeAlias
+
+import torch
+
+from ..terms import construct as T
+from ..terms.term import Term
+from .symbolic_tensor import SymbolicTensor, full
+from .symbols import torch_dtype
+
+COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+Site: TypeAlias = tuple[str, str, int]  # an operator, and where a function calls it
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+
+def is_comparison(func: OpOverload, args: Sequence[object]) -> bool:
+    """Whether an operator compares a tensor with a number of Python's."""
+    name = str(func._schema.name).split("::")[1].removesuffix("_")
+    return name in COMPARED and len(args) > 1 and isinstance(args[0], torch.Tensor) and type(args[1]) in (int, float)
+
+
+def is_narrow(dtype: torch.dtype) -> bool:
+    """Whether it has fewer digits than float32."""
+    return bool(dtype.is_floating_point and dtype.itemsize < 4)
+
+
+def rounded(x: float, dtype: torch.dtype) -> float:
+    """The number of the type nearest to x; x itself where that is infinite."""
+    found = float(torch.tensor(x, dtype=torch.float64).to(dtype))
+    return found if math.isfinite(found) else x
+
+
+def site_of(func: OpOverload) -> Site:
+    """An operator, and the line of the user's that calls it, two calls above."""
+    from .textbook import is_user
+
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and not is_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    return (str(func), *((frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)))
+
+
+def narrowed(x: object, beside: object, dtype: str | None) -> object:
+    """The operand of a comparison with another one, a tensor of this type: constants are rounded to it. A tensor
+    without dimensions counts as a number beside one that has some."""
+    if dtype is None or not isinstance(beside, SymbolicTensor) or not is_narrow(torch_dtype(dtype)):
+        return x
+    if isinstance(x, SymbolicTensor):
+        t = x.at(()) if beside.shape and not x.shape and x.type == T.REAL else None
+        return full((), _rounded(t, dtype), T.REAL) if t is not None else x
+    if isinstance(x, Term):
+        return _rounded(x, dtype)
+    return rounded(x, torch_dtype(dtype)) if isinstance(x, int | float) and not isinstance(x, bool) else x
+
+
+def _rounded(t: Term, dtype: str) -> Term:
+    return T.const(rounded(float(t.attr), torch_dtype(dtype))) if t.is_const and t.type != T.BOOL else t

@@ -1,0 +1,44 @@
+"""Numbers that tensors of a narrow type are compared with: PyTorch and Triton round them to that type.
+
+0.7 is 0.69921875 in bfloat16, which is below it: x >= 0.7 is true of that number, and of the same in float32 it is not.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.kernels import kernels_narrow_comparisons as kernels
+from trilift.lift.errors import CaseError
+from trilift.lift.replay.reference import values
+from trilift.verify import prove
+
+BELOW = torch.tensor([0.69921875, 0.703125, 0.6875], dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize(
+    "name", ["both_in_f16", "both_in_bf16", "number_first", "number_in_a_tensor", "both_in_f32", "both_widened"]
+)
+def test_a_comparison_in_the_same_type_is_proved(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+
+
+@pytest.mark.parametrize("name", ["kernel_widens", "reference_widens"])
+def test_a_comparison_in_another_type_is_not_proved(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name))
+    assert proof.verdict.value != "PROVED"
+
+
+@pytest.mark.parametrize("name", ["both_in_bf16", "number_first", "both_widened"])
+def test_a_function_is_run_with_the_numbers_of_its_type(name: str) -> None:
+    case = getattr(kernels, name)
+    (got,) = values(case, case.reference.fn, {"x": BELOW.double()}).values()
+    assert got.tolist() == case.reference.fn(BELOW).tolist()
+
+
+def test_a_reference_that_raises_in_its_own_type_is_an_error() -> None:
+    with pytest.raises(CaseError, match="raises an error in the dtypes of the case.*without overflow"):
+        prove(kernels.with_a_number_of_f16)
+    (proof,) = prove(kernels.with_a_number_of_f32)
+    assert proof.verdict.value == "PROVED", proof.reason

@@ -1,0 +1,59 @@
+"""Tensors of narrow types that are compared with numbers which these types do not hold."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+
+
+@triton.jit
+def compare_kernel(x_ptr, out_ptr, N, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0.0)
+    if WIDE:
+        x = x.to(tl.float32)
+    tl.store(out_ptr + i, tl.where(x >= 0.7, 1.0, 0.0), mask=i < N)
+
+
+def compared(x, wide=False):
+    out = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+    compare_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), WIDE=wide, BLOCK=64)
+    return out
+
+
+@triton.jit
+def fill_kernel(x_ptr, mask_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0.0).to(tl.float32)
+    tl.store(out_ptr + i, tl.where(tl.load(mask_ptr + i, mask=i < N, other=0) != 0, -1e9, x), mask=i < N)
+
+
+def filled(x, mask):
+    out = torch.empty_like(x)
+    fill_kernel[(triton.cdiv(x.numel(), 64),)](x, mask, out, x.numel(), BLOCK=64)
+    return out
+
+
+narrow = lambda x: (x >= 0.7).float()  # noqa: E731
+wide = lambda x: (x.float() >= 0.7).float()  # noqa: E731
+
+both_in_f16 = case(x="f16[N]")(lambda x: compared(x))
+both_in_bf16 = case(x="bf16[N]")(lambda x: compared(x))
+number_first = case(x="bf16[N]")(lambda x: compared(x))
+number_in_a_tensor = case(x="bf16[N]")(lambda x: compared(x))
+both_in_f32 = case(x="f32[N]")(lambda x: compared(x))
+both_widened = case(x="bf16[N]")(lambda x: compared(x, wide=True))
+kernel_widens = case(x="bf16[N]")(lambda x: compared(x, wide=True))
+reference_widens = case(x="bf16[N]")(lambda x: compared(x))
+for c in (both_in_f16, both_in_bf16, both_in_f32, kernel_widens):
+    c.reference(narrow)
+for c in (both_widened, reference_widens):
+    c.reference(wide)
+number_first.reference(lambda x: torch.where(0.7 <= x, 1.0, 0.0))  # noqa: SIM300
+number_in_a_tensor.reference(lambda x: torch.where(x < torch.tensor(0.7), 0.0, 1.0))
+
+with_a_number_of_f32 = case(x="f32[N]", mask="bool[N]")(filled)
+with_a_number_of_f16 = case(x="f16[N]", mask="bool[N]")(filled)
+for c in (with_a_number_of_f32, with_a_number_of_f16):
+    c.reference(lambda x, mask: x.masked_fill(mask, -1e9))
