@@ -85,7 +85,8 @@ def _ask_z3(text: str) -> str:
     if said != "sat":
         return said
     model = solver.model()
-    return " ".join([said, *(f"({d.name()} {model[d].sexpr()})" for d in model.decls())])
+    numbers = (d for d in model.decls() if d.arity() == 0)  # not what z3 makes of a quotient by 0, a function
+    return " ".join([said, *(f"({d.name()} {model[d].sexpr()})" for d in numbers)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ..runtime.session import table
 from ..terms import construct as T
 from ..terms.domain import Ids, Symbolic, on_distinct
 from ..terms.philox_words import philox, uniform
-from ..ttir.ir import Block, Function, Module, Op, Region, Value
+from ..ttir.ir import Block, Function, Module, Op, Region, Value, users
 from .philox_shape import SAMPLES, SHAPE_OPS, constant, evaluated, match, multiplier
 from .registry import handles, typed
 
@@ -51,10 +51,10 @@ _named: dict[int, tuple[Module, Module]] = table("random_numbers.named", {})
 def _named_module(module: Module) -> Module:
     if not any(op.name == "tt.mulhiui" and multiplier(op) for op in module.walk()):
         return module
-    users = _users(module)
+    used = users(module.walk())
     found: dict[Value, Op] = {}
     for op in module.walk():
-        if op.name in ("arith.xori", "arith.muli") and any(_outside(user) for user in users.get(op.results[0], ())):
+        if op.name in ("arith.xori", "arith.muli") and any(_outside(user) for user in used.get(op.results[0], ())):
             group = match(op.results[0])
             if group is not None:
                 found[op.results[0]] = Op(
@@ -72,17 +72,6 @@ def _outside(op: Op) -> bool:
     if op.name == "arith.xori":
         return any(constant(v) == 0xFFFFFFFF for v in op.operands)
     return not (op.name in ("arith.muli", "tt.mulhiui") and multiplier(op))
-
-
-def _users(module: Module) -> dict[Value, list[Op]]:
-    out: dict[Value, list[Op]] = {}
-    for op in module.walk():
-        for v in op.operands:
-            out.setdefault(v, []).append(op)
-        for _, passed in op.successors:
-            for v in passed:
-                out.setdefault(v, []).append(op)
-    return out
 
 
 def _uniform_of(v: Value, found: dict[Value, Op]) -> Value | None:

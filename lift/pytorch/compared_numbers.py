@@ -55,6 +55,12 @@ def site_of(func: OpOverload) -> Site:
     return (str(func), *((frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)))
 
 
+def is_rounded(x: object, beside: object, dtype: str | None) -> bool:
+    """Whether a scalar, of which no more is known, is rounded where it is compared with a tensor of this type."""
+    is_scalar = isinstance(x, Term) and x.type == T.REAL and not x.is_const
+    return is_scalar and isinstance(beside, SymbolicTensor) and dtype is not None and is_narrow(torch_dtype(dtype))
+
+
 def narrowed(x: object, beside: object, dtype: str | None) -> object:
     """The operand of a comparison with another one, a tensor of this type: constants are rounded to it. A tensor
     without dimensions counts as a number beside one that has some."""

@@ -23,7 +23,7 @@ from ..terms.machine_ranges import MachineRanges, limits
 from ..terms.ranges import Interval
 from ..terms.ring import wrapped
 from ..terms.term import Term
-from .compared_numbers import COMPARED, narrowed
+from .compared_numbers import COMPARED, is_rounded, narrowed
 from .symbolic_tensor import SymbolicTensor, cast, tensor, type_of_name
 
 NARROW_BITS = 16  # integers of so many bits or fewer wrap, wider ones must fit
@@ -147,7 +147,8 @@ class Integers:
             args[0] = self._converted(args[0], options["dtype"], place)
         if base in COMPARED and len(args) == 2:
             args = [self._compared(args[k], args[1 - k], [*dtypes, None, None][1 - k], place) for k in (0, 1)]
-            args = [narrowed(args[k], args[1 - k], [*dtypes, None, None][1 - k]) for k in (0, 1)]
+            for k in (0, 1):
+                self._narrowed(args, k, [*dtypes, None, None][1 - k], place)
         dtype = common([d for a, d in zip(args, dtypes, strict=False) if not _is_number(a)] or dtypes)
         if dtype is None or len(args) < 2:
             return args
@@ -171,6 +172,12 @@ class Integers:
         if not real or (isinstance(y, float) and abs(y) < 1 << (bits - 1)):
             return x
         return self.exact(x, bits, place)
+
+    def _narrowed(self, args: list[object], k: int, dtype: str | None, place: Callable[[], Place | None]) -> None:
+        """Rounds a number that is compared with a tensor of a narrow type; of a scalar the contract says so."""
+        if is_rounded(args[k], args[1 - k], dtype):
+            self.roundings.append((str(dtype), place()))
+        args[k] = narrowed(args[k], args[1 - k], dtype)
 
     def _converted(self, x: object, result: object, place: Callable[[], Place | None]) -> object:
         """A real tensor that is made integer before the operation, sum(x, dtype=int32): each element must fit."""

@@ -19,7 +19,7 @@ from ..terms import construct as T
 from ..terms.spec import Formula
 from ..terms.term import Term
 from ..ttir.ir import Op
-from .dtype_sight import of_bits, tolerance
+from .dtype_sight import digits_of, tolerance
 from .output import Output, Outputs
 from .reference import NOISE, deviation, each, nudged, returned, stays, steady
 from .rounded import RUN_PROGRAMS, Rounded, left
@@ -117,7 +117,7 @@ class Trial:
                 continue
             if telling is not None and e.shape == value.shape:
                 value, e = (np.where(telling[name], x, np.nan) for x in (value, e))
-            allowed = max(tolerance(self.case, self.case.reference.fn, REFERENCE), of_bits(trace, name))
+            allowed = max(tolerance(self.case, self.case.reference.fn, REFERENCE), digits_of(trace, name))
             result = compare(name, "reference", value, e, trace, allowed)
             if telling is not None and isinstance(result, Mismatch) and result.shapes is None:
                 right = right_where_rounded(trace, self.run(trace).inputs, name, e, deviation(value, e))

@@ -17,6 +17,8 @@ from ..capture.trace import Trace
 from ..cases.declaration import Case, torch_dtype
 from ..pytorch.aten.operators import bind
 from ..pytorch.compared_numbers import Site, is_comparison, is_narrow, rounded, site_of
+from ..ttir.ir import Op
+from ..ttir.written_constants import is_rounded
 
 Function: TypeAlias = Callable[..., Any]
 Nested: TypeAlias = Any  # a number, a tensor, or a list of them
@@ -25,6 +27,7 @@ TOLERANCE = {"f64": 0.0, "f32": 1e-4, "f16": 2e-2, "bf16": 1e-1}
 COARSE = 0.3  # of formats with fewer digits
 HALF_DIGIT = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-24}  # relative: what rounding to the dtype may change
 OVERFLOWS = "without overflow"  # in the error about a number that a narrow type does not hold
+ROUNDINGS = 4  # of one constant, in one output
 BITS = ("tt.bitcast", "arith.bitcast")
 SAME_NUMBER = 1e-2  # relative difference of numbers that are computed from data, in float64 and in a narrow type
 ENDLESS = 1e30  # finfo.max of the wide types: as good as infinity
@@ -223,10 +226,20 @@ def tolerance(case: Case, fn: Function | None, least: float) -> float:
     return max([least, *(TOLERANCE.get(s.dtype, COARSE) for s in case.tensors.values() if s.is_float)])
 
 
-def of_bits(trace: Trace, name: str) -> float:
-    """The relative error to which an output is known: that of its dtype, or of a coarser one of an input, where a
-    kernel takes numbers for their bits, which are those of rounded numbers; else 0."""
+def digits_of(trace: Trace, name: str) -> float:
+    """The relative error to which an output is known: where a kernel takes numbers for their bits, which are those of
+    rounded numbers, that of its dtype, or of a coarser one of an input; where a narrow type rounds a constant of the
+    kernel, a few times that of this type; else 0."""
     refs = [trace.outputs[name], *trace.inputs.values()] if name in trace.outputs else []
-    digits = max((HALF_DIGIT.get(ref.dtype, 0.0) for ref in refs), default=0.0)
-    ops = (op for e in trace.launches for op in e.module().walk() if digits and op.name in BITS)
-    return digits if any(v.type.is_float for op in ops for v in (*op.operands, *op.results)) else 0.0
+    of_refs = max((HALF_DIGIT.get(ref.dtype, 0.0) for ref in refs), default=0.0)
+    return max((_digits(op, of_refs) for e in trace.launches for op in e.module().walk()), default=0.0)
+
+
+def _digits(op: Op, of_bits: float) -> float:
+    if op.name in BITS:
+        return of_bits if any(v.type.is_float for v in (*op.operands, *op.results)) else 0.0
+    value = op.attrs.get("value") if op.name == "arith.constant" else None
+    element = op.results[0].type.element if value is not None else ""
+    return (
+        ROUNDINGS * HALF_DIGIT.get(element, COARSE) if isinstance(value, float) and is_rounded(value, element) else 0.0
+    )

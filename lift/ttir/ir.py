@@ -9,8 +9,9 @@ The part of MLIR's grammar that is kept:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from ..errors import Place
@@ -120,3 +121,12 @@ class Module:
     def computes_in_double(self) -> bool:
         """Whether some value is f64."""
         return any(v.type.is_float and v.type.element == "f64" for op in self.walk() for v in op.results)
+
+
+def users(ops: Iterable[Op]) -> dict[Value, list[Op]]:
+    """The operations that use a value, or pass it on to a block."""
+    out: dict[Value, list[Op]] = {}
+    for op in ops:
+        for v in chain(op.operands, *(passed for _, passed in op.successors)):
+            out.setdefault(v, []).append(op)
+    return out

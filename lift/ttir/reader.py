@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from ..errors import Place, Unsupported
 from . import attributes
 from .ir import Block, Function, Module, Op, Region, Type, Value
+from .written_constants import as_written
 
 SENTINEL = "__force_generic__"
 
@@ -33,8 +34,9 @@ def parse(text: str) -> Module:
     Values keep MLIR's names ("%x_ptr"). Successors carry their block arguments: the operands of cf.br, cf.cond_br and
     cf.switch that go to a block are in `successors` and not in `operands`. Attributes are as `lift.ttir.attributes`
     says: numbers, names of enumerations, tuples, dicts, types, numpy arrays. Frames are innermost first: callee,
-    then call. Raises Unsupported at what the grammar does not know."""
-    return _Reader(text).module()
+    then call. Constants of narrow floats are as `written_constants` says. Raises Unsupported at what the grammar does
+    not know."""
+    return as_written(_Reader(text).module())
 
 
 class _Reader:

@@ -42,3 +42,21 @@ def test_a_reference_that_raises_in_its_own_type_is_an_error() -> None:
         prove(kernels.with_a_number_of_f16)
     (proof,) = prove(kernels.with_a_number_of_f32)
     assert proof.verdict.value == "PROVED", proof.reason
+
+
+def test_a_scalar_that_pytorch_rounds_is_a_clause() -> None:
+    (proof,) = prove(kernels.of_a_scalar)
+    assert "no integer, index or truth value depends on the rounding to bf16" in [c.text for c in proof.contract]
+
+
+@pytest.mark.parametrize("name", ["leaky_in_f16", "leaky_in_bf16"])
+def test_a_constant_of_a_narrow_type_is_the_decimal_that_was_written(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+
+
+def test_the_rounding_of_a_constant_refutes_nothing() -> None:
+    (proof,) = prove(kernels.leaky_of_a_third)
+    assert proof.verdict.value == "UNKNOWN"
+    (wrong,) = prove(kernels.leaky_too_steep)
+    assert wrong.verdict.value == "REFUTED"

@@ -57,3 +57,42 @@ with_a_number_of_f32 = case(x="f32[N]", mask="bool[N]")(filled)
 with_a_number_of_f16 = case(x="f16[N]", mask="bool[N]")(filled)
 for c in (with_a_number_of_f32, with_a_number_of_f16):
     c.reference(lambda x, mask: x.masked_fill(mask, -1e9))
+
+
+@triton.jit
+def compare_scalar_kernel(x_ptr, out_ptr, N, s, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0.0).to(tl.float32)
+    tl.store(out_ptr + i, tl.where(x > s, 1.0, 0.0), mask=i < N)
+
+
+def compared_with(x, s):
+    out = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+    compare_scalar_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), s, BLOCK=64)
+    return out
+
+
+of_a_scalar = case(x="bf16[N]", s="f32")(compared_with)
+of_a_scalar.reference(lambda x, s: (x > s).float())
+
+
+@triton.jit
+def leaky_kernel(x_ptr, out_ptr, N, slope: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0.0)
+    tl.store(out_ptr + i, tl.where(x > 0, x, x * slope), mask=i < N)
+
+
+def leaky(x, slope):
+    out = torch.empty_like(x)
+    leaky_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), slope, BLOCK=64)
+    return out
+
+
+leaky_in_f16 = case(x="f16[N]")(lambda x: leaky(x, 0.01))
+leaky_in_bf16 = case(x="bf16[N]")(lambda x: leaky(x, 0.01))
+leaky_of_a_third = case(x="f16[N]")(lambda x: leaky(x, 1 / 3))
+leaky_too_steep = case(x="bf16[N]")(lambda x: leaky(x, 0.02))
+for c in (leaky_in_f16, leaky_in_bf16, leaky_too_steep):
+    c.reference(lambda x: torch.nn.functional.leaky_relu(x))
+leaky_of_a_third.reference(lambda x: torch.where(x > 0, x, x / 3))

@@ -18,12 +18,12 @@ to one thread; where a proof needs it a clause says so. A scalar is loaded by ev
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
-from trilift.lift.ttir.ir import Op
+from trilift.lift.ttir.ir import Op, Value
 
 from ..integers.logical_index import asking, split
 from ..integers.quotient import between, canonical, equalities, expand, minus, replace
@@ -48,7 +48,7 @@ class Order:
     raw: Mapping[int, Access]
     facts: Facts
     solver: Solver
-    users: Mapping[object, Sequence[Op]]
+    users: Mapping[Value, Sequence[Op]]
     bases: Mapping[str, View]
     positions: Mapping[Op, int]
     views: Sequence[View] = ()
@@ -309,15 +309,6 @@ def reduced(load: Op, store: Op) -> bool:
 def is_full(op: Op) -> bool:
     """Whether it makes one number of a tile."""
     return op.name == "tt.reduce" and not op.results[0].type.shape
-
-
-def users(ops: Iterable[Op]) -> dict[object, list[Op]]:
-    """The operations that use a value."""
-    out: dict[object, list[Op]] = {}
-    for op in ops:
-        for v in op.operands:
-            out.setdefault(v, []).append(op)
-    return out
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------

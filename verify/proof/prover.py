@@ -24,6 +24,7 @@ from trilift.lift.terms.machine_ranges import limits
 from trilift.lift.terms.ring import is_wrapped, wrapped
 from trilift.lift.terms.spec import Formula
 from trilift.lift.terms.term import Term
+from trilift.lift.ttir.ir import users
 
 from ..execution.parametric import execute
 from ..integers.bounded_solver import BoundedSolver
@@ -36,7 +37,7 @@ from ..loops.program_symbols import Names
 from ..memory.contents import Content, Memory, covers, dense, place
 from ..memory.effects import accumulated, forwarded, left
 from ..memory.element_position import joined, settled
-from ..memory.lane_order import Order, in_pipeline, pairs, users
+from ..memory.lane_order import Order, in_pipeline, pairs
 from ..memory.machine_integers import fitting
 from ..memory.safety import assumed, in_bounds, never_fitting, nowrap, well_defined
 from ..memory.sites import Site, context

@@ -22,7 +22,7 @@ from trilift.lift.errors import CaseError, OutOfBounds, Place, TriliftError, Uns
 from trilift.lift.interpreter.interpret import Run
 from trilift.lift.pytorch.symbolic_tensor import type_of_name
 from trilift.lift.replay.check import REFERENCE, ROUNDED, by_output, right_where_rounded
-from trilift.lift.replay.dtype_sight import as_seen, of_bits, tolerance
+from trilift.lift.replay.dtype_sight import as_seen, digits_of, tolerance
 from trilift.lift.replay.execute import results
 from trilift.lift.replay.reference import deviation, steady, values, without_subnormals
 from trilift.lift.runtime import budget
@@ -405,7 +405,7 @@ def _compared(
             continue
         if a.shape != b.shape:
             return Failure(name, (), a.size, b.size, f"shape {list(a.shape)}, expected {list(b.shape)}")
-        error, allowed = deviation(a, b), 0.0 if is_exact(formula) else max(rounded, of_bits(trace, name))
+        error, allowed = deviation(a, b), 0.0 if is_exact(formula) else max(rounded, digits_of(trace, name))
         if inputs_are == "large":
             error = np.where(np.isfinite(a), error, 0.0)  # float64 overflows where real numbers do not
         compared += int(np.isfinite(b).sum())

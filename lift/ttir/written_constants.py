@@ -1,0 +1,56 @@
+"""Constants of narrow float types as they were written: Triton rounds 0.1 of a kernel in f16 to 0.0999755859375.
+
+Numbers are real in a formula, and a digit that rounding changes is not looked at: so the constant of a product or a sum
+is the shortest decimal that rounds to it. Where numbers are compared with it, the rounded one decides, and it stays.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .attributes import FLOATS, rounded
+from .conversions import MOVES
+from .ir import Module, Op, Value, users
+
+NARROW = FLOATS.keys() - {"f32", "f64"}
+DIGITS = 9  # at most, of a decimal
+EXACT = 32  # times a power of two: numbers below are written as they are, 0.375 and 2 ** -10
+SAME = {*MOVES, "arith.extf", "arith.negf", "arith.select", "tt.fp_to_fp"}
+
+
+def as_written(module: Module) -> Module:
+    """The module, with constants of narrow types as decimals where no comparison takes them."""
+    used = users(module.walk())
+    for op in module.walk():
+        value = op.attrs.get("value")
+        if op.name == "arith.constant" and isinstance(value, float) and not _is_compared(op.results[0], used):
+            op.attrs["value"] = decimal(value, op.results[0].type.element)
+    return module
+
+
+def is_rounded(value: float, element: str) -> bool:
+    """Whether a constant of this type may be another number rounded: 0.1 or 1 / 3 in f16, not 0.375 or 65504."""
+    if element not in NARROW or not math.isfinite(value) or value.is_integer():
+        return False
+    numerator, _ = value.as_integer_ratio()
+    return abs(numerator) >= EXACT
+
+
+def decimal(value: float, element: str) -> float:
+    """The shortest decimal that rounds to the value in this type, or the value: 0.1 for 0.0999755859375 in f16."""
+    if not is_rounded(value, element):
+        return value
+    decimals = (float(f"{value:.{digits}g}") for digits in range(1, DIGITS + 1))
+    return next((d for d in decimals if rounded(d, element) == rounded(value, element)), value)
+
+
+def _is_compared(v: Value, used: dict[Value, list[Op]]) -> bool:
+    todo, seen = [v], {v}
+    while todo:
+        for op in used.get(todo.pop(), ()):
+            if op.name == "arith.cmpf":
+                return True
+            more = [r for r in op.results if op.name in SAME and r not in seen]
+            seen.update(more)
+            todo += more
+    return False
