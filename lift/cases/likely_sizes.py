@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise, zip_longest
 from types import CodeType, FunctionType
+
+import numpy as np
 
 from ..terms.fit import Number
 from ..terms.term import Term
@@ -19,7 +21,10 @@ from .declaration import Case, Spec
 
 Dims = dict[str, Number]
 SMALLEST, LARGEST = 8, 1_000_000  # sizes: lower ones are met by other runs
-SHAPES = 60
+SHAPES = 90
+SCALARS = 40  # beside numbers of the code
+LARGEST_SCALAR = 2.0**63
+BESIDE = 2.0**-10  # relative
 FUNCTIONS = 40  # that are looked at
 MULTIPLES = (1, 2, 3, 4)  # of a number, in a loop of so many steps
 GROWING = tuple(4**k + 1 for k in range(5, 11))  # sizes, up to a million
@@ -29,10 +34,19 @@ INTEGERS = (0, 1, -1, 2, -2, 127, 128, -129, 255, 256, 32767, 32768, -32769, 655
 
 
 def likely(case: Case, like: Mapping[str, Number], goal: Iterable[Term] = ()) -> list[Dims]:
-    """Up to SHAPES assignments that the case allows, scalars first, then sizes from the smallest on; what is not looked
-    at is as in `like`. `goal`: terms whose numbers are looked at too."""
-    found = dict.fromkeys(tuple(sorted(d.items())) for d in (*_at_scalars(case, like), *_at_sizes(case, like, goal)))
+    """Up to SHAPES assignments that the case allows, scalars first, then sizes from the smallest on and, in turn with
+    them, scalars beside the numbers of the code; what is not looked at is as in `like`. `goal`: terms whose numbers
+    are looked at too."""
+    code = sorted({float(n) for n in written(case, goal) if abs(n) < LARGEST_SCALAR})
+    rows = (_at_sizes(case, like, goal), islice(_beside_code(case, like, code), SCALARS))
+    found = dict.fromkeys(tuple(sorted(d.items())) for d in (*_at_scalars(case, like), *_in_turn(*rows)))
     return list(islice((d for d in map(dict, found) if d != dict(like) and _allowed(case, d)), SHAPES))
+
+
+def _in_turn(*rows: Iterable[Dims]) -> Iterator[Dims]:
+    """One of each row, then the next of each."""
+    for each in zip_longest(*rows):
+        yield from (d for d in each if d is not None)
 
 
 def beside(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
@@ -70,6 +84,20 @@ def _at_scalars(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
         if s.dtype != "bool":
             ends = (e.attr - k for e, k in ((s.low, 0), (s.high, 1)) if e is not None and e.is_const)
             yield from ({**like, name: v} for v in (REALS if s.is_float else (*ends, *INTEGERS)))
+
+
+def _beside_code(case: Case, like: Mapping[str, Number], code: Sequence[float]) -> Iterator[Dims]:
+    """Scalars beside the numbers of the code and between them: `s > 5` and `s >= 6` differ at 5.5."""
+    whole = sorted({int(c) for c in code if c.is_integer()})
+    shifts = [1 << c for c in whole if 0 < c < 63]
+    between = ((a + b) / 2 for a, b in pairwise(code))
+    reals = list(dict.fromkeys((*between, *code, *(c * (1 + BESIDE) for c in code), *(c * (1 - BESIDE) for c in code))))
+    for name, s in case.scalars.items():
+        if s.is_float:
+            yield from ({**like, name: float(np.float32(v))} for v in reals)
+        elif s.dtype != "bool":
+            near = dict.fromkeys(v for c in (*whole, *shifts) if c > SMALLEST for v in (c, c + 1, c - 1))
+            yield from ({**like, name: v} for v in near)
 
 
 def _at_sizes(case: Case, like: Mapping[str, Number], goal: Iterable[Term]) -> Iterator[Dims]:

@@ -27,6 +27,7 @@ SMALL = (3, 5, 7, 11, 2, 13, 17, 19)  # tried first
 OTHER = (4, 6, 8, 9, 10, 12, 14, 15, 16, 1, 18, 20, 24, 32, 48, 64, 80, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
 BELOW_ONE = (0, -3, -5, -7, -11, -2, -1, -13, -17, -64, -100, -128, -1000)  # of integer scalars that may not be larger
 POWERS_OF_TWO = (8, 16, 4, 32)  # for one dim each
+WHERE_NUMBERS = 8  # of `where`, beside which scalars are drawn
 LARGE = (67, 131, 37, 83, 23, 19, 101, 53, 257, 17, 13, 11, 7, 521, 1031, 2053)
 ROUND = (64, 128, 96, 80, 48, 144, 160, 192, 256, 32, 320, 384, 640, 24, 16, 8, 1024, 2048)
 LONG = (2053, 1031, 521, 257, 2048, 1024, 640, 512, 384, 256, 192, 128)
@@ -99,8 +100,8 @@ def unpadded(case: Case, like: Dims) -> Iterator[Dims]:
 
 
 def _assignment(case: Case, earlier: Sequence[Dims], k: int, rng: np.random.Generator) -> Dims:
-    for _ in range(5):
-        scalars = {n: _draw(s, earlier, n, rng) for n, s in case.scalars.items() if _is_drawn(s)}
+    for about in (*[None] * 5, *_about(case)):
+        scalars = {n: _draw(s, earlier, n, rng, about) for n, s in case.scalars.items() if _is_drawn(s)}
         search = _Search(case, scalars)
         small = _wanted(search, earlier, 0)
         best = search.best(*_wanted(search, earlier, k)) or search.best(*small) or search.best(search.told(), small[1])
@@ -118,12 +119,25 @@ def _is_drawn(s: Spec) -> bool:
     return s.is_float or s.dtype == "bool"
 
 
-def _draw(s: Spec, earlier: Sequence[Dims], name: str, rng: np.random.Generator) -> float | bool:
-    """A number with few digits, another one each time; it is exact in f32, so that it comes back as it was passed."""
+def _about(case: Case) -> list[tuple[float, float]]:
+    """Where scalars are drawn that `where` keeps from 0.1 to 0.9: beside its numbers, s > 17.25."""
+    if not any(s.is_float for s in case.scalars.values()):
+        return []
+    found = dict.fromkeys(float(t.attr) for t in case.where.walk() if t.is_const and math.isfinite(t.attr))
+    return [side for c in list(found)[:WHERE_NUMBERS] for side in ((c, c + 1), (c - 1, c))]
+
+
+def _draw(
+    s: Spec, earlier: Sequence[Dims], name: str, rng: np.random.Generator, about: tuple[float, float] | None = None
+) -> float | bool:
+    """A number with few digits, another one each time; it is exact in f32, so that it comes back as it was passed.
+    `about`: between which numbers, where the case allows them."""
     if s.dtype == "bool":
         return len(earlier) % 2 == 0
     low, high = (None if e is None else value(e, {}) for e in (s.low, s.high))
     a, b = (0.1, 0.9) if low is None else (low, low + 1.0 if high is None else high)
+    if about is not None and (low is None or low <= about[0]) and (high is None or about[1] <= high):
+        a, b = about
     while True:
         v = float(np.float32(round(a + (b - a) * float(rng.uniform(0.05, 0.95)), 4)))
         if all(v != d[name] for d in earlier):

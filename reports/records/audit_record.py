@@ -54,7 +54,9 @@ def audited(case: Case, lifted: Lifted | None, base: Record, options: Options, e
     except CaseError as e:
         return proof_record.wrong(base, e)
     except TriliftError as e:
-        return {**base, **proof_record.undecided(against, proof_record.told(e), e.place)}
+        return proof_record.stopped(base, against, e)
+    except RecursionError:
+        return proof_record.stopped(base, against, TriliftError(proof_record.NESTED, case.place))
     names = [o.name for o in lifted.outputs] if lifted is not None else []
     record = proof_record.merged(base, found.proofs, names, against, options)
     if not found.proofs and (reason := str(trouble or "") or next(iter(found.unknown), "")):

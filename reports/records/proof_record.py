@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WORST = ("REFUTED", "UNKNOWN", "TESTED", "PROVED")  # of several outputs the first of these is the case's verdict
 FORMULA, REFERENCE = "formula", "reference"
 WHOLE = 2**53  # below, float64 holds every whole number
+NESTED = "the terms are nested too deeply"
 DOUBTED = "the kernel has the finding"  # the reason of a verdict that is worse for what was found
 
 
@@ -47,7 +48,9 @@ def proved(case: Case, lifted: Lifted | None, base: Record, options: Options, ev
     except CaseError as e:
         return wrong(base, e)
     except TriliftError as e:
-        return {**base, **undecided(against, told(e), e.place)}
+        return stopped(base, against, e)
+    except RecursionError:
+        return stopped(base, against, TriliftError(NESTED, case.place))
     names = [o.name for o in lifted.outputs] if lifted is not None else []
     record = merged(base, examined.proofs, names, against, options)
     if record["verdict"] == "PROVED" and (proving.certificate or proving.check):
@@ -97,6 +100,13 @@ def wrong(base: Record, e: CaseError) -> Record:
     """The record of a case, a reference or a formula that makes no sense."""
     reason = f"case: {e.what}"
     return {**base, "verdict": "UNKNOWN", "reason": reason, "errors": [*base["errors"], error_of(e)]}
+
+
+def stopped(base: Record, against: str, e: TriliftError) -> Record:
+    """The record of a case whose proof an error ended: what lifting has seen to differ is refuted all the same."""
+    if base["verdict"] == "REFUTED" and against == REFERENCE:
+        return {**base, "reason": f"{base['reason']}; the proof ended: {told(e)}"}
+    return {**base, **undecided(against, told(e), e.place)}
 
 
 def told(e: TriliftError) -> str:

@@ -66,7 +66,7 @@ def _lifted(case: Case, options: Options, event: Callable[[Any], None], file: st
         late = NotLifted("no formula was found in the steps that lifting has before a proof", case.place)
         return {**base, **told([late]), "reason": summary([late])}, None
     except RecursionError:
-        deep = NotLifted("the terms are nested too deeply", case.place)
+        deep = NotLifted(proof_record.NESTED, case.place)
         return {**base, **told([deep]), "reason": summary([deep])}, None
     except TriliftError as e:
         return {**base, **told([e]), "reason": summary([e])}, None

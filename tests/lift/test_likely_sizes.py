@@ -176,3 +176,41 @@ def test_another_number_of_results_at_one_size_is_refuted() -> None:
         proof.counterexample.dims == {"N": 777}
         and "the number of tensors returned is 2, expected 1" in proof.counterexample.why
     )
+
+
+@triton.jit
+def times_kernel(x, y, n, s, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n) * s, mask=i < n)
+
+
+def times(x: Any, s: float) -> Any:
+    y = torch.empty_like(x)
+    times_kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), s, BLOCK=64)
+    return y
+
+
+above_five = case(x="f32[N]", s="f32")(lambda x, s: times(x, 2.0 if s > 5 else 1.0))
+above_five.reference(lambda x, s: x * (2.0 if s >= 6 else 1.0))
+never_large = case(x="f32[N]", s="i32 > 0")(lambda x, s: times(x, 1.0))
+never_large.reference(lambda x, s: x * (1 + s // 1000003))
+never_shifted = case(x="f32[N]", s="i32 > 0")(lambda x, s: times(x, 1.0))
+never_shifted.reference(lambda x, s: x * (1 + (s >> 20)))
+of_large_scalars = case(x="f32[N]", s="f32", where="s > 17.25")(times)
+of_large_scalars.reference(lambda x, s: x * s)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "s"),
+    [(above_five, 5.5), (never_large, 1000003), (never_shifted, 1 << 20)],
+    ids=("real", "whole", "shift"),
+)
+def test_scalars_beside_the_numbers_of_the_code_are_tried(wrong: Case, s: float) -> None:
+    assert s in [d["s"] for d in likely(wrong, {"N": 7, "s": 1})]
+    (proof,) = prove(wrong)
+    assert proof.verdict.value == "REFUTED"
+
+
+def test_scalars_are_drawn_where_the_case_has_them() -> None:
+    (proof,) = prove(of_large_scalars)
+    assert proof.verdict.value == "PROVED", proof.reason

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from command import Done, commands
 
-from trilift.lift.errors import CaseError, Place, Unsupported
+from trilift import case as declared
+from trilift.lift.errors import CaseError, Place, TriliftError, Unsupported
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Axis
 from trilift.reports.base import targets
@@ -443,3 +444,26 @@ def test_a_finding_without_a_statement_stands_at_the_last_kernel() -> None:
     assert there["line"] == 3  # the kernel that was launched at these sizes, not the last one that was lifted
     [nowhere] = proof_record.new_findings({"findings": []}, [proof])
     assert nowhere["file"] == ""
+
+
+@pytest.mark.smoke
+def test_what_was_seen_to_differ_is_refuted_though_the_proof_stops() -> None:
+    stop = TriliftError("aten.view with dtype=torch.int8")
+    seen = {**unfinished.empty("f.py", "c", "", ""), "verdict": "REFUTED", "reason": "it differs"}
+    against_reference = proof_record.stopped(seen, proof_record.REFERENCE, stop)
+    assert against_reference["verdict"] == "REFUTED" and stop.what in against_reference["reason"]
+    assert proof_record.stopped(seen, proof_record.FORMULA, stop)["verdict"] == "UNKNOWN"
+    unseen = {**seen, "verdict": "UNKNOWN"}
+    assert proof_record.stopped(unseen, proof_record.REFERENCE, stop)["reason"] == stop.what
+
+
+@pytest.mark.smoke
+def test_terms_that_are_nested_too_deeply_are_no_fault_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*args: object, **options: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr("trilift.verify.pipeline.examine", endless)
+    made = declared(x="f32[N]")(lambda x: x)
+    made.reference(lambda x: x)
+    record = proof_record.proved(made, None, unfinished.empty("f.py", "c", "", ""), Options(), lambda stage: None)
+    assert (record["verdict"], record["reason"]) == ("UNKNOWN", proof_record.NESTED)
