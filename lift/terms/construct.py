@@ -48,8 +48,8 @@ from .term import (
 __all__ = [
     "BOOL", "COMMUTATIVE", "CONSTRUCTION", "FINITE", "FOLDS", "INT", "LAZY", "NAMED", "NOTHING", "NUMBERS",
     "OPERATIONS", "OPERATORS", "REAL", "TERMS", "UNBOUNDED", "UNFOLD", "UNIT", "Axis", "Operation", "Term", "TermLike",
-    "add", "axis", "const", "div", "fold", "fresh_axis", "make", "mul", "node", "pinned", "read", "reads", "rebuild",
-    "recip", "rewrite", "scalar", "size", "sub", "substitute", "unbounded", "undef", "where",
+    "add", "axis", "const", "div", "fold", "fresh_axis", "is_whole", "make", "mul", "node", "pinned", "read", "reads",
+    "rebuild", "recip", "rewrite", "scalar", "size", "sub", "substitute", "unbounded", "undef", "where",
 ]  # fmt: skip
 
 _MADE: dict[tuple[str, tuple[Term, ...]], Term] = table("terms.made", {})  # what `make` was asked before
@@ -311,13 +311,31 @@ def _rounded(_: str, a: Term) -> Term | None:
     return a if a.type == INT else None
 
 
+WHOLE = {"trunc", "floor", "ceil", "round", "to_int"}  # of any real
+KEEP_WHOLE = {"add", "mul", "max", "min", "abs", "where"}  # of integers
+
+
+def is_whole(t: Term) -> bool:
+    """Whether a term has integers alone as values, as far as its form tells."""
+    todo, seen = [t], {t}
+    for s in todo:
+        if s.type != REAL or s.op in WHOLE or (s.op == "const" and float(s.attr).is_integer()):
+            continue
+        if s.op not in KEEP_WHOLE:
+            return False
+        new = [a for a in s.args if a not in seen]
+        seen.update(new)
+        todo += new
+    return True
+
+
 WHOLE_QUOTIENT = {"floordiv": "floor", "mod": "floor", "truncdiv": "trunc", "truncmod": "trunc"}
 
 
 @meaning(CONSTRUCTION, *WHOLE_QUOTIENT)
 def _divided(op: str, a: Term, b: Term) -> Term | None:
     """Of reals the whole quotient, and what is left beside it: 2.5 % 1 = 0.5. The laws of `index` are of integers."""
-    if REAL not in (a.type, b.type):
+    if is_whole(a) and is_whole(b):
         return None
     quotient = make(WHOLE_QUOTIENT[op], div(a, b))
     return quotient if op.endswith("div") else sub(a, mul(b, quotient))

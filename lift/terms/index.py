@@ -228,7 +228,7 @@ def _nearest(t: Term, d: Term) -> tuple[Poly, Poly]:
 def floordiv(t: TermLike, d: TermLike) -> Term:
     """t // d, with (q*d + r) // d = q + r // d, and r // d = 0 when 0 <= r < d is certain; floor(t / d) of reals."""
     t, d = normal(t), normal(d)
-    if T.REAL in (t.type, d.type):
+    if not (T.is_whole(t) and T.is_whole(d)):
         return T.make("floordiv", t, d)
     if d.op == "const" and d.attr == 1:
         return t
@@ -244,7 +244,7 @@ def floordiv(t: TermLike, d: TermLike) -> Term:
 def mod(t: TermLike, d: TermLike) -> Term:
     """t % d, with (q*d + r) % d = r % d, and r % d = r when 0 <= r < d is certain; t - d * floor(t / d) of reals."""
     t, d = normal(t), normal(d)
-    if T.REAL in (t.type, d.type):
+    if not (T.is_whole(t) and T.is_whole(d)):
         return T.make("mod", t, d)
     _, r = _nearest(t, d)
     if not r or _below(r, d):
