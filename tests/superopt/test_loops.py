@@ -340,16 +340,19 @@ PROGRAMS = {  # what it computes, the body of a block, its loops
         QUERIES + LINEAR + "    r[h, m, s] = p[h, m, s]\nout[h, m, d] = o[h, m, d]\n", "ns",
     ),
 }  # fmt: skip
+OVERFLOWING = ("projected queries", "three loops")
 
 
 def made(name: str) -> MuGraph:
-    """The µGraph of a kernel with a block for each h."""
+    """The µGraph of a kernel with a block for each h. Products of products are in f32: in f16 they overflow at inputs
+    at which the result does not, and such a kernel is not accepted."""
     formulas, body, _ = PROGRAMS[name]
+    dtype = "f32" if name in OVERFLOWING else "f16"
     read = {x: s for x, s in SHAPES.items() if any(f"{x}[" in f for f in formulas)}
-    p = from_formulas([formula(f, read) for f in formulas], dict.fromkeys(SHAPES, "f16"), SIZES)
-    p = replace(p, outputs=tuple((n, a, v, "f16") for n, a, v, _ in p.outputs))
+    p = from_formulas([formula(f, read) for f in formulas], dict.fromkeys(SHAPES, dtype), SIZES)
+    p = replace(p, outputs=tuple((n, a, v, dtype) for n, a, v, _ in p.outputs))
     head = HEAD if "r[" in body else HEAD.replace(", r[h, m, s] f16", "")
-    b = parse(head + body, SIZES)
+    b = parse((head + body).replace("f16", dtype), SIZES)
     tensors = {n: t for n, t in b.tensors.items() if t.role != "input" or n in read}
     b = replace(b, tensors={n: t for n, t in tensors.items() if n in ("out", *read) or f"{n}[" in body})
     axes = {a for x in b.tensors.values() for a in x.axes}
