@@ -9,6 +9,7 @@ import stat
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -46,6 +47,16 @@ def of_file(path: str | Path) -> str | None:
             return hashlib.blake2b(f.read(), digest_size=16).hexdigest()
     except OSError:
         return None
+
+
+def changed_since(paths: Iterable[str], since: int) -> bool:
+    """Whether a file was written since that time, in nanoseconds. One that is not there was not, nor is a variable of
+    the environment: whether they are the same later their hashes tell."""
+    for path in paths:
+        with suppress(OSError):
+            if os.stat(path).st_mtime_ns >= since:
+                return True
+    return False
 
 
 @cache

@@ -23,6 +23,7 @@ from ..base.targets import Target
 from ..records.emitted_heading import heading
 from ..runner import workers
 from ..runner.answers import Answers
+from ..runner.stopping import Stopped
 from ..runner.store import Store
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def optimize(targets: Sequence[Target], output: str, asked: Asked, quiet: bool) 
                 for c in cases:
                     written_files.check("-o", str(_path(output, c)), asked.force)
                 _each(cases, output, asked, told, progress, ask, pool.stop)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Stopped):
             click.echo(f"interrupted: {told.written} of {len(cases)} cases are written; {again}", err=True)
             ended = INTERRUPTED
         except workers.Lost as e:

@@ -97,7 +97,7 @@ class Answers:
     def keep(self, unit: Unit, started: int, answer: Answer, loaded: Files) -> None:
         """Keeps an answer that is the same next time, if no file changed while it was made."""
         files = hashed([unit.file] if unit.file else []) | loaded
-        if self.store is None or not answer.get("settled", True) or any(_changed(p, started) for p in files):
+        if self.store is None or not answer.get("settled", True) or fingerprint.changed_since(files, started):
             return
         self.store.put(key(unit), {"answer": answer, "loaded": files})
 
@@ -129,11 +129,3 @@ def told(unit: Unit, outcome: Outcome) -> str:
     why = f": {last[0]}" if last[0] else ""
     what = "trilift itself failed" if outcome.failure == "exception" else f"the process ended with {outcome.failure}"
     return f"{unit.kind}: {what}{why}"
-
-
-def _changed(path: str, since: int) -> bool:
-    """Whether a file was written since that time, in nanoseconds."""
-    try:
-        return os.stat(path).st_mtime_ns >= since
-    except OSError:
-        return True

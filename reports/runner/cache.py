@@ -203,7 +203,7 @@ class _Known:
     def keep(self, found: Sequence[Row]) -> None:
         """Keeps what is new and decided, if no file changed while it was made."""
         settled = {r["name"]: r for r in found if is_settled(r, self.options)}
-        if not self.key or not settled or any(_changed(p, self.started) for p in (self.target.file, *self.paths)):
+        if not self.key or not settled or fingerprint.changed_since((self.target.file, *self.paths), self.started):
             return
         loaded = self.entry.loaded | {p: fingerprint.of_file(p) for p in sorted(self.paths)}
         old = {n: {k: v for k, v in r.items() if k != "cached"} for n, r in self.entry.records.items()}
@@ -254,14 +254,6 @@ def renamed(x: Any, old: str, new: str) -> Any:
     if isinstance(x, dict):
         return {k: new if k == "file" and v == old else renamed(v, old, new) for k, v in x.items()}
     return [renamed(v, old, new) for v in x] if isinstance(x, list) else x
-
-
-def _changed(path: str, since: int) -> bool:
-    """Whether a file was written since that time, in nanoseconds."""
-    try:
-        return os.stat(path).st_mtime_ns >= since
-    except OSError:
-        return False
 
 
 __all__ = ["NAME", "WAIT", "Cache", "Entry", "folder", "records", "warn"]

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -22,7 +23,7 @@ from trilift.reports.base.targets import Target
 from trilift.reports.cli import main
 from trilift.reports.records import unfinished
 from trilift.reports.records.options import Options, Proving
-from trilift.reports.runner import cache, dispatch, local, seal
+from trilift.reports.runner import answers, cache, dispatch, local, seal
 from trilift.reports.runner.cache import Cache, Entry
 from trilift.reports.runner.store import Figures, Store
 
@@ -424,3 +425,24 @@ def test_the_steps_of_each_stage_are_told_and_not_kept(files: Paths, monkeypatch
     assert list(dispatch.records([Target(str(files["a"]))], options)) == [made]
     assert capsys.readouterr().err == "one: steps spent\n  proof: 10 steps in 1 of 1,000\n"
     assert not cache.usable(options)
+
+
+def test_what_is_not_there_was_not_written(tmp_path: Path) -> None:
+    """Absent files and variables of the environment are among what an answer rests on: it is kept all the same."""
+    old, new = tmp_path / "old.py", tmp_path / "new.py"
+    for path in (old, new):
+        path.write_text("")
+    os.utime(old, (1, 1))
+    since = 2 * OLD
+    assert not fingerprint.changed_since([str(old), str(tmp_path / "torch.py"), "$FX_GRAPH_SHOW_META"], since)
+    assert fingerprint.changed_since([str(old), str(new)], since)
+
+
+def test_an_answer_that_rests_on_absent_files_is_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    made = answers.Answers(cast(Any, None), store)
+    unit = cast(Any, SimpleNamespace(kind="check", file="", arguments=()))
+    made.keep(unit, 2 * OLD, cast(Any, {"n": 1}), {str(tmp_path / "torch.py"): None, "$ABSENT": None})
+    assert made.known(unit) == {"n": 1}
+    (tmp_path / "torch.py").write_text("")
+    assert made.known(unit) is None

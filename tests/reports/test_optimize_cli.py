@@ -108,7 +108,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(folder: Path) ->
     below = children(running.pid)
     running.send_signal(signal.SIGINT)
     assert running.wait(20) == 130
-    assert terminal.wait("interrupted: 1 of 2 cases are written; the same command continues from there")
+    assert terminal.wait("interrupted: 1 of 2 cases are written; the same command continues from there"), terminal.text
     assert LIVE.search(terminal.text)
     assert [p.name for p in (folder / "fast").iterdir()] == ["first.py"]
     end = time.monotonic() + 10
@@ -120,14 +120,16 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(folder: Path) ->
     out, err = again.communicate(timeout=120)
     assert again.returncode == 0, out + err
     seconds = {n: float(t) for n, t in re.findall(r"::(\w+): accepted in ([\d.]+) s", out)}
-    assert seconds["first"] < 0.5 < seconds["second"]
+    assert 2 * seconds["first"] < seconds["second"], out
     assert sorted(p.name for p in (folder / "fast").iterdir()) == ["first.py", "second.py"]
 
 
 def test_too_small_a_budget_with_a_damaged_store(folder: Path) -> None:
     (folder / "store").mkdir(exist_ok=True)
     (folder / "store" / NAME).write_bytes(b"this is no database, but it is long enough to be looked at" * 40)
-    running = started(folder, subprocess.PIPE, "cases.py::first", "-o", "written.py", "--budget", "0.000001")
+    running = started(
+        folder, subprocess.PIPE, "cases.py::first", "-o", "written.py", "--budget", "0.000001", "--anyway"
+    )
     out, err = running.communicate(timeout=120)
     assert running.returncode == 0, out + err
     assert "is damaged" in err and (folder / "store" / f"{NAME}.damaged").exists()

@@ -24,6 +24,7 @@ from trilift.verify.mutation.soundness_gate import FAILURES, Examined, Prove, Tr
 from ...base.progress import Progress
 from ...base.targets import DECORATED, Target, resolve
 from ...records.options import Options
+from ...runner.stopping import Stopped
 from .. import summary
 from ..experiment import Experiment, Result, Row, by_name, tabled
 from ..folders import CORPUS
@@ -102,7 +103,7 @@ def sweep(
         for index, outcome in run_all(_file, tasks, jobs, patience, "forkserver", hear, renew=True):
             if outcome.failure is not None:
                 progress(f"{targets[index].file}: {outcome.failure} {_last_line(outcome.log)}")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         progress("interrupted: only what was examined so far is told")
     order = {t.file: k for k, t in enumerate(targets)}
     return sorted(rows, key=lambda r: (order.get(r.file, len(order)), r.file, r.case, r.launch, r.number))

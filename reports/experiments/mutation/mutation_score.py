@@ -26,6 +26,7 @@ from trilift.lift.runtime.isolate import Event, run_all
 from ...base.progress import Progress
 from ...base.targets import Target, resolve
 from ...records.options import Options
+from ...runner.stopping import Stopped
 from .. import summary
 from ..experiment import Experiment, Result, Row, by_name, tabled
 from ..renderer import FORM, OUTPUT, deliver
@@ -106,7 +107,7 @@ def sweep(
         for index, outcome in run_all(_file, tasks, jobs, patience, "forkserver", hear, renew=True, preload=PRELOAD):
             if outcome.failure is not None:
                 progress(f"{targets[index].file}: {outcome.failure} {outcome.log.strip()[-300:]}")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         progress("interrupted: only what was examined so far is told")
     finally:
         if not keep:
