@@ -22,6 +22,7 @@ from .symbolic_tensor import SymbolicTensor, full
 from .symbols import torch_dtype
 
 COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+COMPARING = ("hardshrink",)  # takes such a number too; threshold compares in float32
 Site: TypeAlias = tuple[str, str, int]  # an operator, and where a function calls it
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ if TYPE_CHECKING:
 def is_comparison(func: OpOverload, args: Sequence[object]) -> bool:
     """Whether an operator compares a tensor with a number of Python's."""
     name = str(func._schema.name).split("::")[1].removesuffix("_")
-    return name in COMPARED and len(args) > 1 and isinstance(args[0], torch.Tensor) and type(args[1]) in (int, float)
+    return (
+        name in (*COMPARED, *COMPARING)
+        and len(args) > 1
+        and isinstance(args[0], torch.Tensor)
+        and type(args[1]) in (int, float)
+    )
 
 
 def is_narrow(dtype: torch.dtype) -> bool:

@@ -17,7 +17,8 @@ BELOW = torch.tensor([0.69921875, 0.703125, 0.6875], dtype=torch.bfloat16)
 
 
 @pytest.mark.parametrize(
-    "name", ["both_in_f16", "both_in_bf16", "number_first", "number_in_a_tensor", "both_in_f32", "both_widened"]
+    "name",
+    ["both_in_f16", "both_in_bf16", "number_first", "number_in_a_tensor", "both_in_f32", "both_widened", "shrunk"],
 )
 def test_a_comparison_in_the_same_type_is_proved(name: str) -> None:
     (proof,) = prove(getattr(kernels, name))

@@ -96,3 +96,20 @@ leaky_too_steep = case(x="bf16[N]")(lambda x: leaky(x, 0.02))
 for c in (leaky_in_f16, leaky_in_bf16, leaky_too_steep):
     c.reference(lambda x: torch.nn.functional.leaky_relu(x))
 leaky_of_a_third.reference(lambda x: torch.where(x > 0, x, x / 3))
+
+
+@triton.jit
+def shrink_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0.0)
+    tl.store(out_ptr + i, tl.where(tl.abs(x) <= 0.7, 0.0, x), mask=i < N)
+
+
+@case(x="f16[N]")
+def shrunk(x):
+    out = torch.empty_like(x)
+    shrink_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+shrunk.reference(lambda x: torch.nn.functional.hardshrink(x, 0.7))
