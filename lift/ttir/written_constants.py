@@ -1,7 +1,7 @@
 """Constants of narrow float types as they were written: Triton rounds 0.1 of a kernel in f16 to 0.0999755859375.
 
 Numbers are real in a formula, and a digit that rounding changes is not looked at: so the constant of a product or a sum
-is the shortest decimal that rounds to it. Where numbers are compared with it, the rounded one decides, and it stays.
+is the shortest decimal that rounds to it. Where a comparison may hang on it, the rounded one decides, and it stays.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ from __future__ import annotations
 import math
 
 from .attributes import FLOATS, rounded
-from .conversions import MOVES
+from .conversions import CONVERSION
 from .ir import Module, Op, Value, users
 
 NARROW = FLOATS.keys() - {"f32", "f64"}
 DIGITS = 9  # at most, of a decimal
 EXACT = 32  # times a power of two: numbers below are written as they are, 0.375 and 2 ** -10
-SAME = {*MOVES, "arith.extf", "arith.negf", "arith.select", "tt.fp_to_fp"}
+DECIDING = {"arith.cmpf", *CONVERSION.values()}
+HANDING_ON = {"scf.yield", "scf.condition", "tt.return", "tt.call"}  # out of a loop, a branch or a function
 
 
 def as_written(module: Module) -> Module:
-    """The module, with constants of narrow types as decimals where no comparison takes them."""
+    """The module, with constants of narrow types as decimals where no comparison hangs on them."""
     used = users(module.walk())
     for op in module.walk():
         value = op.attrs.get("value")
-        if op.name == "arith.constant" and isinstance(value, float) and not _is_compared(op.results[0], used):
+        if op.name == "arith.constant" and isinstance(value, float) and not _decides(op.results[0], used):
             op.attrs["value"] = decimal(value, op.results[0].type.element)
     return module
 
@@ -44,13 +45,17 @@ def decimal(value: float, element: str) -> float:
     return next((d for d in decimals if rounded(d, element) == rounded(value, element)), value)
 
 
-def _is_compared(v: Value, used: dict[Value, list[Op]]) -> bool:
+def _decides(v: Value, used: dict[Value, list[Op]]) -> bool:
+    """Whether a comparison or an integer may hang on the value, through arithmetic too: x - 0.1 >= 0. A value that
+    a region hands on is not followed: it may be compared."""
     todo, seen = [v], {v}
     while todo:
         for op in used.get(todo.pop(), ()):
-            if op.name == "arith.cmpf":
+            if op.name in DECIDING or op.name in HANDING_ON or op.successors:
                 return True
-            more = [r for r in op.results if op.name in SAME and r not in seen]
+            if any(inner.name in DECIDING for inner in op.walk()):
+                return True
+            more = [r for r in op.results if r not in seen]
             seen.update(more)
             todo += more
     return False

@@ -25,7 +25,7 @@ def test_a_comparison_in_the_same_type_is_proved(name: str) -> None:
     assert proof.verdict.value == "PROVED", proof.reason
 
 
-@pytest.mark.parametrize("name", ["kernel_widens", "reference_widens"])
+@pytest.mark.parametrize("name", ["kernel_widens", "reference_widens", "by_a_difference"])
 def test_a_comparison_in_another_type_is_not_proved(name: str) -> None:
     (proof,) = prove(getattr(kernels, name))
     assert proof.verdict.value != "PROVED"

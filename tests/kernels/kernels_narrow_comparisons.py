@@ -113,3 +113,21 @@ def shrunk(x):
 
 
 shrunk.reference(lambda x: torch.nn.functional.hardshrink(x, 0.7))
+
+
+@triton.jit
+def difference_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0.0)
+    tl.store(out_ptr + i, tl.where(x - 0.1 >= 0, 1.0, 0.0), mask=i < N)
+
+
+@case(x="f16[N]")
+def by_a_difference(x):
+    """At x = 0.0999755859375 the kernel's difference is 0. PyTorch's is 0 or -2.4e-5, as it rounds 0.1 first or not."""
+    out = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+    difference_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+by_a_difference.reference(lambda x: (x - 0.1 >= 0).float())
