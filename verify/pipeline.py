@@ -553,8 +553,7 @@ class _Attempt:
         function keeps, tested in finite fields unless a run on zeros says otherwise, or left unknown."""
         from trilift.lift.pytorch.machine_integers import INEXACT
 
-        from .model.verdict import NO_SHAPE, interrupted, tested
-        from .refutation import ties, zeros
+        from .model.verdict import NO_SHAPE, Counterexample, interrupted
         from .refutation.search import Searched, search
 
         if self.replace:
@@ -582,17 +581,28 @@ class _Attempt:
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
             open_ = p.verdict.value == "UNKNOWN" and not p.reason.startswith((INEXACT, NO_SHAPE))
-            if open_ and outcome.tested and not self.callers.misplaced and not self.told_apart(outcome.output):
-                seen = (of.contradiction(self.case, self.goal, outcome.output, self.seed) for of in (zeros, ties))
-                if told := next(filter(None, seen), ""):  # no field has 0 / 0, or an order with ties
-                    if (found := ties.counterexample(self.case, self.goal, outcome.output, self.seed)) is not None:
-                        return self.wrong(proofs, found)
-                    proofs[outcome.output] = _told(p, told)
-                    continue
-                found_ = tested(p.claim, outcome.samples, outcome.probability, p.reason + outcome.limits)
-                cause = p.cause if p.cause in CAUSES.values() else ""
-                proofs[outcome.output] = changed(found_, place=p.place, cause=cause)
+            if not open_ or self.callers.misplaced:
+                continue
+            after = self.after_fields(outcome, p)
+            if isinstance(after, Counterexample):
+                return self.wrong(proofs, after)
+            proofs[outcome.output] = after
         return proofs
+
+    def after_fields(self, outcome: Outcome, p: Proof) -> Proof | Counterexample:
+        """The claim after its test in finite fields, or a counterexample. No field has 0 / 0, an order with ties, or
+        constants that differ by rounding: the test does not count where zeros or exact numbers contradict it."""
+        from .model.verdict import tested
+        from .refutation import ties, zeros
+
+        believed = outcome.tested and not self.told_apart(outcome.output)
+        seen = (of.contradiction(self.case, self.goal, outcome.output, self.seed) for of in (zeros, ties))
+        told = next(filter(None, seen), "") if believed else ""
+        if told or not believed:
+            found = ties.counterexample(self.case, self.goal, outcome.output, self.seed)
+            return found if found is not None else _told(p, told) if told else p
+        found_ = tested(p.claim, outcome.samples, outcome.probability, p.reason + outcome.limits)
+        return changed(found_, place=p.place, cause=p.cause if p.cause in CAUSES.values() else "")
 
     def in_failed_rows(self, proofs: Mapping[str, Proof]) -> Counterexample | None:
         """A counterexample in padded rows, where the proof failed with last strides of 1 that the case never draws."""

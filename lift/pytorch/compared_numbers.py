@@ -2,8 +2,8 @@
 
     x < 0.7    of bfloat16 is x < 0.69921875
 
-Elsewhere rounding changes a result by a digit, here it decides. A number in float32 stays: Triton rounds it alike, and
-constants that differ by that rounding are one number.
+Elsewhere rounding changes a result by a digit, here it decides. Of float32 too, which a kernel may compare in float64.
+A scalar of Python is in float32 for both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .symbolic_tensor import SymbolicTensor, full
 from .symbols import torch_dtype
 
 COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-COMPARING = ("hardshrink",)  # takes such a number too; threshold compares in float32
+COMPARING = {"hardshrink": 0, "threshold": 4}  # take such a number too; in a type of at least so many bytes
 Site: TypeAlias = tuple[str, str, int]  # an operator, and where a function calls it
 
 if TYPE_CHECKING:
@@ -31,18 +31,28 @@ if TYPE_CHECKING:
 
 def is_comparison(func: OpOverload, args: Sequence[object]) -> bool:
     """Whether an operator compares a tensor with a number of Python's."""
-    name = str(func._schema.name).split("::")[1].removesuffix("_")
     return (
-        name in (*COMPARED, *COMPARING)
+        _name(func) in (*COMPARED, *COMPARING)
         and len(args) > 1
         and isinstance(args[0], torch.Tensor)
         and type(args[1]) in (int, float)
     )
 
 
-def is_narrow(dtype: torch.dtype) -> bool:
-    """Whether it has fewer digits than float32."""
-    return bool(dtype.is_floating_point and dtype.itemsize < 4)
+def compared_in(func: OpOverload, dtype: torch.dtype) -> torch.dtype | None:
+    """The type in which a comparison with a number of Python's is made, where that has fewer digits than these."""
+    least = COMPARING.get(_name(func), 0)
+    own = torch.float32 if dtype.is_floating_point and dtype.itemsize < least else dtype
+    return own if is_narrow(own) else None
+
+
+def _name(func: OpOverload) -> str:
+    return str(func._schema.name).split("::")[1].removesuffix("_")
+
+
+def is_narrow(dtype: torch.dtype, least: int = 8) -> bool:
+    """Whether it has fewer bytes than these: fewer digits than the numbers of Python, if nothing is given."""
+    return bool(dtype.is_floating_point and dtype.itemsize < least)
 
 
 def rounded(x: float, dtype: torch.dtype) -> float:
@@ -64,7 +74,7 @@ def site_of(func: OpOverload) -> Site:
 def is_rounded(x: object, beside: object, dtype: str | None) -> bool:
     """Whether a scalar, of which no more is known, is rounded where it is compared with a tensor of this type."""
     is_scalar = isinstance(x, Term) and x.type == T.REAL and not x.is_const
-    return is_scalar and isinstance(beside, SymbolicTensor) and dtype is not None and is_narrow(torch_dtype(dtype))
+    return is_scalar and isinstance(beside, SymbolicTensor) and dtype is not None and is_narrow(torch_dtype(dtype), 4)
 
 
 def narrowed(x: object, beside: object, dtype: str | None) -> object:

@@ -149,6 +149,8 @@ class Integers:
             args = [self._compared(args[k], args[1 - k], [*dtypes, None, None][1 - k], place) for k in (0, 1)]
             for k in (0, 1):
                 self._narrowed(args, k, [*dtypes, None, None][1 - k], place)
+        if base == "threshold" and dtypes[0] != "f64":
+            args[1] = narrowed(args[1], args[0], "f32")
         dtype = common([d for a, d in zip(args, dtypes, strict=False) if not _is_number(a)] or dtypes)
         if dtype is None or len(args) < 2:
             return args

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from ..capture.trace import Trace
 from ..cases.declaration import Case, torch_dtype
 from ..pytorch.aten.operators import bind
-from ..pytorch.compared_numbers import Site, is_comparison, is_narrow, rounded, site_of
+from ..pytorch.compared_numbers import Site, compared_in, is_comparison, rounded, site_of
 from ..ttir.ir import Op
 from ..ttir.written_constants import is_rounded
 
@@ -156,7 +156,7 @@ def _log(
             result = func(*args, **(kwargs or {}))
             name = str(func._schema.name).split("::")[1]
             if narrow is not None and is_comparison(func, args):
-                site, dtype = site_of(func), args[0].dtype if is_narrow(args[0].dtype) else None
+                site, dtype = site_of(func), compared_in(func, args[0].dtype)
                 narrow[site] = dtype if narrow.get(site, dtype) == dtype else None
             if name not in MOVES:
                 shapes = tuple(tuple(x.shape) for x in _leaves(result) if isinstance(x, torch.Tensor))

@@ -32,6 +32,13 @@ def agree_kernel(x, y, out, n, STRICT: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + i, near.to(tl.float32), mask=i < n)
 
 
+@triton.jit
+def double_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n, other=0.0)
+    tl.store(out + i, tl.where(v.to(tl.float64) > 0.1, 1.0, 0.0), mask=i < n)
+
+
 def launched(kernel, *tensors, **constants):
     out = torch.empty_like(tensors[0])
     kernel[(triton.cdiv(out.numel(), 64),)](*tensors, out, out.numel(), **constants, BLOCK=64)
@@ -44,6 +51,14 @@ def hard(x):
 
 def above(x):
     return F.threshold(x, 0.1, 20.0)
+
+
+def above_in_double(x):
+    return (x.double() > 0.1).to(torch.float32)
+
+
+def above_in_single(x):
+    return (x > 0.1).to(torch.float32)
 
 
 def agree(x, y):
@@ -80,6 +95,18 @@ def near_not_at_zeros(x, y):
     return launched(agree_kernel, x, y, STRICT=False)
 
 
+@case(x="f32[N]")
+def compared_in_double(x):
+    return launched(double_kernel, x)
+
+
+@case(x="f32[N]")
+def compared_in_double_not_in_single(x):
+    return launched(double_kernel, x)
+
+
+compared_in_double.reference(above_in_double)
+compared_in_double_not_in_single.reference(above_in_single)
 for c in (shrunk, shrunk_not_at_the_limit):
     c.reference(hard)
 for c in (thresholded, thresholded_not_at_the_limit):
@@ -87,6 +114,6 @@ for c in (thresholded, thresholded_not_at_the_limit):
 for c in (near, near_not_at_zeros):
     c.reference(agree)
 
-RIGHT = (shrunk, thresholded, near)
-AT_FLOATS = (shrunk_not_at_the_limit, near_not_at_zeros)  # 0.1 is no number of 32 bits
-WRONG = (shrunk_not_at_the_limit, thresholded_not_at_the_limit, near_not_at_zeros)
+RIGHT = (shrunk, thresholded, near, compared_in_double)
+AT_FLOATS = (shrunk_not_at_the_limit, near_not_at_zeros, compared_in_double_not_in_single)  # 0.1 has no 32 bits
+WRONG = (*AT_FLOATS, thresholded_not_at_the_limit)

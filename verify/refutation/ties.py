@@ -45,12 +45,15 @@ from .search import Failure, Question, attempt, found_at, launched
 
 Exact = Fraction | float | bool | None  # a float is an infinity; None: no number is known
 Function = Callable[..., Exact]
+Constant = Callable[[float | bool], Exact]  # the number that a constant of a term stands for
 STEPS = {"lt", "le", "eq", "ne", "max", "min", "sign", "floor", "ceil", "trunc", "round", "round_away", "to_int"}
 OUTPUT_ELEMENTS = 6  # of an output, of as many forms
 READS = 24  # elements of inputs that one element may hang on
 POINTS = 160  # at which an element is evaluated
 SIZE = 400  # operations of an element
 SMALL = 100  # an integer
+DIGITS_MEANT, DIGITS_GIVEN = 6, 9  # that are printed of a number
+APART = Fraction(1, 10_000)  # relative; values differ by more than rounding, where constants have all their digits
 
 # ---- values ----------------------------------------------------------------------------------------------------------
 
@@ -105,18 +108,18 @@ RATIONAL.fill(
 LAZY = {"where", "and", "or"}
 
 
-def value(t: Term, numbers: Mapping[Term, Exact]) -> Exact:
+def value(t: Term, numbers: Mapping[Term, Exact], constant: Constant | None = None) -> Exact:
     """The exact value of a term for these values of the elements that it reads; None where an operation has no rational
-    value, or is not defined."""
+    value, or is not defined. `constant`: the number that a constant stands for, if not the one that was meant."""
     memo: dict[int, Exact] = {}
     for s in t.walk():
-        memo[s.id] = _value(s, [memo[a.id] for a in s.args], numbers)
+        memo[s.id] = _value(s, [memo[a.id] for a in s.args], numbers, constant or meant)
     return memo[t.id]
 
 
-def _value(s: Term, xs: Sequence[Exact], numbers: Mapping[Term, Exact]) -> Exact:
+def _value(s: Term, xs: Sequence[Exact], numbers: Mapping[Term, Exact], constant: Constant) -> Exact:
     if s.op == "const":
-        return _constant(s.attr)
+        return constant(s.attr)
     if s.op == "read":
         return numbers.get(s)
     if s.op in LAZY:
@@ -135,12 +138,16 @@ def _lazy(op: str, xs: Sequence[Exact]) -> Exact:
     return ends if any(x is ends for x in xs) else None if any(x is None for x in xs) else not ends
 
 
-def _constant(c: float | bool) -> Exact:
+def meant(c: float | bool) -> Exact:
+    """A constant before it was rounded: 1 / 10 for 0.1 of f32."""
+    return rational(c) if isinstance(c, float) and math.isfinite(c) else exactly(c)
+
+
+def exactly(c: float | bool) -> Exact:
+    """A constant with all its digits."""
     if isinstance(c, bool):
         return c
-    if isinstance(c, int):
-        return Fraction(c)
-    return rational(c) if math.isfinite(c) else None if math.isnan(c) else c
+    return Fraction(c) if math.isfinite(c) else None if math.isnan(c) else c
 
 
 # ---- both sides ------------------------------------------------------------------------------------------------------
@@ -212,14 +219,31 @@ def _differences(case: Case, goal: Targets, formula: Formula, dims: Dims, seed: 
     if theirs.shape != found.ids.shape:
         return
     draw = np.random.default_rng(seed)
-    for index, ours, other in islice(_pairs(found.ids, theirs), OUTPUT_ELEMENTS):
-        for numbers in _points(case, dims, ours, other, draw):
+    elements_of = list(islice(_pairs(found.ids, theirs), OUTPUT_ELEMENTS))
+    apart = [(*e, exactly) for e in elements_of if _are_told_apart(e[1], e[2])]
+    for index, ours, other, constant in [*((*e, meant) for e in elements_of), *apart]:
+        for numbers in _points(case, dims, ours, other, constant, draw):
             spend("symbolic element", 2)
-            a, b = value(ours, numbers), value(other, numbers)
-            if a is not None and b is not None and a != b:
-                at = ", ".join(f"{t.attr}{[i.attr for i in t.args]} = {_text(v)}" for t, v in numbers.items())
+            a, b = value(ours, numbers, constant), value(other, numbers, constant)
+            if a is not None and b is not None and _differ(a, b, constant):
+                digits = DIGITS_MEANT if constant is meant else DIGITS_GIVEN
+                at = ", ".join(f"{t.attr}{[i.attr for i in t.args]} = {_text(v, digits)}" for t, v in numbers.items())
                 text = f"{formula.name}{list(index)} is {_text(a)} and not {_text(b)} at {at}, in exact arithmetic"
                 yield _Difference(index, numbers, text)
+
+
+def _are_told_apart(a: Term, b: Term) -> bool:
+    """Whether a constant of one element is one of the other that was rounded."""
+    of = [{s.attr for s in t.walk() if s.op == "const" and type(s.attr) is float} for t in (a, b)]
+    return any(x != y and meant(x) == meant(y) is not None for x, y in product(of[0] - of[1], of[1] - of[0]))
+
+
+def _differ(a: Exact, b: Exact, constant: Constant) -> bool:
+    """Whether two values differ; by more than rounding, where constants were rounded."""
+    if constant is meant or not isinstance(a, Fraction) or not isinstance(b, Fraction):
+        return a != b
+    size: Fraction = max(Fraction(1), abs(a), abs(b))
+    return abs(a - b) > APART * size
 
 
 def _pairs(ours: np.ndarray, theirs: np.ndarray) -> Iterator[tuple[tuple[int, ...], Term, Term]]:
@@ -231,14 +255,16 @@ def _pairs(ours: np.ndarray, theirs: np.ndarray) -> Iterator[tuple[tuple[int, ..
             yield index, a, b
 
 
-def _points(case: Case, dims: Dims, a: Term, b: Term, draw: np.random.Generator) -> Iterator[Mapping[Term, Fraction]]:
+def _points(
+    case: Case, dims: Dims, a: Term, b: Term, constant: Constant, draw: np.random.Generator
+) -> Iterator[Mapping[Term, Fraction]]:
     """Numbers for what the two elements read: those that they have in them, their negatives, 0, 1, 2 and -1; all where
     they are few, else some at random."""
     walked = {s.id: s for t in (a, b) for s in t.walk()}.values()
     reads = sorted((s for s in walked if s.op == "read"), key=repr)
     if not 0 < len(reads) <= READS or any(i.op != "const" for s in reads for i in s.args):
         return
-    constants = [c for s in walked if s.op == "const" and isinstance(c := _constant(s.attr), Fraction)]
+    constants = [c for s in walked if s.op == "const" and isinstance(c := constant(s.attr), Fraction)]
     pool = sorted({n for c in (*constants, Fraction(0), Fraction(1), Fraction(2)) for n in (c, -c)})
     each = [[n for n in pool if _may_hold(case.tensors[s.attr], n, dims)] for s in reads]
     if not all(each):
@@ -259,5 +285,5 @@ def _number(n: Fraction) -> int | float:
     return int(n) if n.denominator == 1 else float(n)
 
 
-def _text(x: Fraction | float | bool) -> str:
-    return str(x) if isinstance(x, bool) else f"{float(x):.6g}"
+def _text(x: Fraction | float | bool, digits: int = DIGITS_MEANT) -> str:
+    return str(x) if isinstance(x, bool) else f"{float(x):.{digits}g}"
