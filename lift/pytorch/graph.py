@@ -147,12 +147,12 @@ class _Interpretation:
         values, kwargs = self._value(args), {k: self._value(v) for k, v in node.kwargs.items()}
         if operators.packet(node.target).removesuffix("_") == "nan_to_num":
             kwargs |= _ends_left_out(operators.bind(node.target, values, kwargs), fake.dtype)
-        if self.integers is not None:
-            name = operators.packet(node.target)
-            dtypes, place = [*map(_dtype, node.args)], lambda: place_of(node)
-            values = self.integers.operands(name, values, dtypes, place, kwargs)
-            values = exact_numbers.operands(values, node, self.exact, self.integers, place)
+        place = lambda: place_of(node)  # noqa: E731
         try:
+            if self.integers is not None:
+                name, dtypes = operators.packet(node.target), [*map(_dtype, node.args)]
+                values = self.integers.operands(name, values, dtypes, place, kwargs)
+                values = exact_numbers.operands(values, node, self.exact, self.integers, place)
             out = operators.apply(node.target, values, kwargs, len(fake) if isinstance(fake, list | tuple) else None)
             if self.integers is not None:
                 again = lambda xs: operators.apply(node.target, xs, kwargs)  # noqa: E731

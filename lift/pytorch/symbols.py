@@ -305,9 +305,11 @@ REMAINDERS = ("mod", "truncmod", "bitand")
 
 
 def torch_dtype(name: str) -> Any:
-    """ "f32" -> torch.float32."""
+    """ "f32" -> torch.float32. Raises Unsupported for complex numbers and other types that formulas do not have."""
     import torch
 
+    if name not in DTYPES:
+        raise Unsupported(f"a tensor of {name}")
     return getattr(torch, DTYPES[name])
 
 

@@ -189,6 +189,7 @@ def test_even_sizes_are_found() -> None:
         (lambda x: x.nonzero(), "aten.nonzero"),
         (lambda x: torch.linalg.inv(x @ x.T), "aten"),
         (lambda x: x.topk(3)[0], "aten.topk"),
+        (lambda x: torch.view_as_real(torch.complex(x, x) * 1j), "complex64"),
     ],
 )
 def test_what_is_not_supported_is_named_with_its_line(fn: Callable[..., Any], what: str) -> None:
