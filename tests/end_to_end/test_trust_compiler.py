@@ -26,10 +26,15 @@ def test_a_hint_that_is_not_shown_is_in_the_contract(name: str) -> None:
     assert found.verdict is not Verdict.PROVED or clauses(name, "hint")
 
 
-@pytest.mark.parametrize("name", ["wrong_reversed", "wrong_at_every_size"])
+@pytest.mark.parametrize("name", ["wrong_reversed", "wrong_at_every_size", "wrong_offset"])
 def test_nothing_is_proved_for_no_size_at_all(name: str) -> None:
     found = proof(name, fallback=True)
-    assert found.verdict is Verdict.UNKNOWN and "the first program shows it false" in found.reason
+    assert found.verdict is Verdict.UNKNOWN and "false, whatever the sizes are" in found.reason
+
+
+def test_a_hint_of_a_pointer_is_in_the_contract() -> None:
+    assert proof("unknown_pointer").verdict is Verdict.PROVED
+    assert clauses("unknown_pointer", "hint")
 
 
 @pytest.mark.parametrize("name", ["right_contiguous", "right_multiple", "right_mask", "right_wrapped"])

@@ -74,6 +74,35 @@ def wrong_reversed(x):
 
 
 @triton.jit
+def offset_kernel(x, o, off, POINTER: tl.constexpr, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    if POINTER:
+        tl.store(o + a, tl.load(tl.multiple_of(x + off + 1, 16) + a))
+    else:
+        tl.store(o + a, tl.load(x + tl.multiple_of(off + 1, 16) + a))
+
+
+def from_third(x, pointer):
+    o = torch.empty(x.numel() - 3)
+    offset_kernel[(o.numel() // 64,)](x, o, 2, POINTER=pointer, B=64)
+    return o
+
+
+@case(x="f32[64*N+3]")
+def wrong_offset(x):
+    return from_third(x, False)
+
+
+@case(x="f32[64*N+3]")
+def unknown_pointer(x):
+    return from_third(x, True)
+
+
+for c in (wrong_offset, unknown_pointer):
+    c.reference(lambda x: x[3:])
+
+
+@triton.jit
 def assumed_kernel(x, o, n, B: tl.constexpr):
     tl.assume(n > 5000)
     a = tl.program_id(0) * B + tl.arange(0, B)

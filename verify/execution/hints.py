@@ -10,7 +10,7 @@ A kernel with a hint that is false loads and stores other elements than it says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
@@ -27,11 +27,11 @@ def hinted(op: Op) -> bool:
     return any(h in op.attrs for h in HINTS)
 
 
-def condition(op: Op, x: Tile) -> Tile:
-    """In each lane, whether what the compiler was told of the result is so."""
+def condition(op: Op, x: Tile, unknown: Callable[[Lanes], Term]) -> Tile:
+    """In each lane, whether what the compiler was told of the result is so; `unknown` of pointers."""
     of_type = Type("i1", x.type.shape, None, "i1")
     if x.type.element == "ptr" or not x.type.is_int:
-        return Tile(of_type, lambda _: T.const(False))
+        return Tile(of_type, unknown)
     return Tile(of_type, lambda lanes: T.make("and", T.const(True), *_held(op, x, lanes)), (x,))
 
 

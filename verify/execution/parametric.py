@@ -195,7 +195,7 @@ class Execution:
             self.env[value] = x
         self.oblige_exact(op, results)
         if hinted(op) and results:
-            self.oblige("hint", op, condition(op, results[0]), 1)
+            self.oblige("hint", op, condition(op, results[0], self.opaque(op, T.BOOL)), 1)
 
     def result(self, op: Op) -> Tile | list[Tile] | None:
         control = CONTROL.get(op.name)

@@ -187,18 +187,17 @@ def assumed(program: Program, facts: Facts, solver: Solver) -> tuple[list[Condit
         seconds = time.monotonic() - start
         goal = T.make("or", a.term, *(opposed(c) for c, clause in new.items() if clause.term is not None))
         why = "" if ok else f"could not prove {words(T.make('and', T.const(True), *open_))}"
-        why = f"{why}; the first program shows it false, whatever the sizes are" if never else why
+        if never:
+            whatever = "false, whatever the sizes are"
+            why = f"it is {whatever}" if T.const(False) in open_ else f"{why}; the first program shows it {whatever}"
         conditions.append(Condition(what, known, goal, ok, "linear", seconds, a.op.place, why))
     return conditions, list(clauses.values())
 
 
 def _is_never_true(a: Arithmetic, program: Program, facts: Facts, solver: Solver) -> bool:
-    """Whether it is false in the first program, in each lane 0 or each lane 1, whatever the sizes are. Of pointers it
-    is not known."""
+    """Whether it is false in the first program, in each lane 0 or each lane 1, whatever the sizes are."""
     from .sites import unknowns
 
-    if a.term is T.const(False):
-        return False
     for lane in (0, 1):
         at = {u: T.const(0 if u in PIDS else lane) for u in unknowns(program.grid, (), a.lanes)}
         reached = moved(arithmetic_facts(a, program.grid), at)
