@@ -98,6 +98,8 @@ def _launcher(g: MuGraph, name: str, host: Host, blocks: Sequence[Signature]) ->
     sizes = list(host.sizes.values())
     largest = f"max({', '.join(sizes)})" if len(sizes) > 1 else sizes[0]
     lines.append(f'    assert {largest} <= {LARGEST}, "a size that does not fit in 32 bits after rounding up"')
+    given = dict.fromkeys(d for s in blocks for _, value in s.params for d in host.divisors.get(value, ()))
+    lines += [f'    assert {d} != 0, "a divisor is 0"' for d in given]
     lines += [f"    {p} = {g.parts[a]}" for a, p in host.parts.items()]
     lines += [f"    {line}" for line in host.inputs(g.program)]
     lines += [f"    {x} = {made}" for x, made in _made(g, host, between=True).items()]

@@ -36,6 +36,7 @@ class Host:
     numbers: dict[Term, str]
     views: dict[str, str]
     contract: Contract
+    divisors: dict[str, tuple[str, ...]]  # of the text of each number, what it divides by
 
     def extents(self, program: Program) -> dict[str, Term]:
         """The size of each axis in the reference and the case."""
@@ -115,20 +116,23 @@ def host_of(
     sizes = {a: names.new(*_wishes(a, extents)) for a in g.program.sizes}
     contract = Contract(g.program, sizes, _dims(g.program, sizes, extents, names), extents)
     parts = {a: names.new(f"PARTS_{a.upper()}") for a in g.parts}
-    scalars, values = _numbers(g, found, contract)
+    scalars, values, divisors = _numbers(g, found, contract)
     views = {x.name: names.new(_view(x.tensor, x.axes)) if x.parts else x.tensor for x in g.program.read}
     for out, axes, *_ in g.program.outputs:
         place = g.program.places.get(out)
         views[out] = out if place is None else names.new(_view(place.tensor, axes))
-    return Host(tensors, scalars, sizes, parts, values, views, contract)
+    return Host(tensors, scalars, sizes, parts, values, views, contract, divisors)
 
 
-def _numbers(g: MuGraph, found: Mapping[str, Term], of: Contract) -> tuple[tuple[str, ...], dict[Term, str]]:
-    """The scalars of templates, and the text of each of their numbers."""
+def _numbers(
+    g: MuGraph, found: Mapping[str, Term], of: Contract
+) -> tuple[tuple[str, ...], dict[Term, str], dict[str, tuple[str, ...]]]:
+    """The scalars of templates, the text of each of their numbers, and of each text what it divides by."""
     known = {T.size(n): of.sizes[a] for a in of.sizes if a not in of.extents for n in (a, of.sizes[a])}
     known |= {T.size(d): n for d, n in of.dims.items() if n in of.told}
     known |= {e: of.sizes[a] for a, e in reversed(list(of.extents.items()))}
     values: dict[Term, str] = {}
+    divisors: dict[str, tuple[str, ...]] = {}
     scalars: dict[str, None] = {}
     elements = [x.element for x in g.program.inputs if x.element is not None]
     for every in [*(numbers(t, 8) for t in found.values()), *map(launch_numbers, elements)]:
@@ -138,8 +142,18 @@ def _numbers(g: MuGraph, found: Mapping[str, Term], of: Contract) -> tuple[tuple
                     raise Unsupported(f"no axis has the size {s}")
                 if s.op == "scalar":
                     scalars.setdefault(str(s.attr))
-            values[number] = python_source(T.rewrite(number, lambda s: T.size(known[s]) if s in known else None))
-    return tuple(scalars), values
+            here = T.rewrite(number, lambda s: T.size(known[s]) if s in known else None)
+            values[number] = python_source(here)
+            divisors[values[number]] = tuple(dict.fromkeys(map(python_source, _divisors(here))))
+    return tuple(scalars), values, divisors
+
+
+def _divisors(t: Term) -> list[Term]:
+    """The divisors in a number of the host function that may be 0 without rounding: sizes and scalars, of products each
+    factor."""
+    found = [s.args[-1] for s in t.walk() if s.op in ("recip", "floordiv", "mod", "truncdiv", "truncmod")]
+    factors = [f for d in found for f in (d.args if d.op == "mul" else (d,))]
+    return [f for f in factors if f.op == "scalar" or (f.type == T.INT and not f.is_const)]
 
 
 def _dims(program: Program, sizes: Mapping[str, str], extents: Mapping[str, Term], names: Names) -> dict[str, str]:

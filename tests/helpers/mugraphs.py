@@ -177,6 +177,15 @@ def sums_in_lanes() -> MuGraph:
     return MuGraph(of, (k,), {"total": tensor("total", "m", "f32"), "norm": tensor("norm", "m", "f32")})
 
 
+def divided() -> MuGraph:
+    """x / (N - 1) / s."""
+    number = T.div(1, T.mul(T.scalar("s"), T.sub(T.size("N"), 1)))
+    value = node("scale", source("x", "mn"), attr=number)
+    block = (load("x", "mn"), op("y", function(value), "x", "mn"), op("out", "store", "y", "mn"))
+    k = Kernel("divided_kernel", {"m": "grid", "n": "whole"}, {"m": 1}, block)
+    return MuGraph(program({"x": "mn"}, "mn", value, "f32"), (k,), {"out": tensor("out", "mn", "f32")})
+
+
 def split_row() -> MuGraph:
     """x @ w, one row of x in a block, k in parts; the second kernel's loop is over the parts."""
     g, parts = split_matmul(), Dim("k", True)

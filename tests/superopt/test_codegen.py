@@ -180,6 +180,13 @@ def test_axes_of_one_size_are_asserted_to_be(tmp_path: Path) -> None:
     assert proved(text, tmp_path) == ["PROVED"]
 
 
+def test_divisors_are_asserted_to_be_no_zeros(tmp_path: Path) -> None:
+    text = codegen.source(mugraphs.divided(), "divided")
+    for divisor in ("s", "N - 1"):
+        assert f'assert {divisor} != 0, "a divisor is 0"' in text
+    assert proved(text, tmp_path) == ["PROVED"]
+
+
 def test_a_dim_means_what_it_means_in_the_case() -> None:
     text = codegen.source(mugraphs.lora(), "twice", extents={"k": T.mul(2, T.size("K"))})
     assert 'x="f16[M,2*K] strided"' in text and "M, size_k = x.shape" in text
