@@ -100,6 +100,27 @@ DIFFERENT |= {
 }
 
 
+APART = T.sub(X, Y)
+SAME |= {
+    "a root of a square of any sign": (T.make("sqrt", T.mul(4, X, X)), T.mul(2, T.make("abs", X))),
+    "a root of the square of a difference": (T.make("sqrt", T.mul(APART, APART)), T.make("abs", APART)),
+    "a ceiling": (T.make("ceil", T.sub(X, N)), T.sub(T.mul(-1, T.make("floor", T.mul(-1, X))), N)),
+}
+DIFFERENT |= {
+    "a root of a square of any sign, doubled": (T.make("sqrt", T.mul(4, X, X)), T.make("abs", X)),
+    "a root of a square that is 0 below 0": (T.make("sqrt", T.mul(X, X)), T.make("max", X, 0)),
+    "a root of a sum of squares": (T.make("sqrt", SQUARES), T.make("abs", APART)),
+    "a logarithm of a square of one sign": (T.make("log", T.mul(X, X)), T.mul(2, T.make("log", T.make("max", X, 0)))),
+    "a ceiling and a floor": (T.make("ceil", X), T.add(T.make("floor", X), 1)),
+    "half an integer out of a floor": (
+        T.make("floor", T.add(X, T.mul(0.5, N))),
+        T.add(T.make("floor", X), T.mul(0.5, N)),
+    ),
+    "a whole addend of a truncation": (T.make("trunc", T.sub(X, N)), T.sub(T.make("trunc", X), N)),
+    "a remainder of another sign": (T.make("fmod", X, Y), T.sub(X, T.mul(Y, T.make("floor", T.div(X, Y))))),
+}
+
+
 ZJ = T.read("z", [T.axis(J)])
 MAGNITUDE = T.where(T.make("lt", 0, XJ), XJ, T.mul(-1, XJ))
 
@@ -253,6 +274,24 @@ def test_what_holds_where_defined_is_owed_for(name: str) -> None:
     left, right, kind = OWED[name]
     same, side_conditions = asked(left, right)
     assert not same or kind in {k for k, _, _ in side_conditions}
+
+
+DEFINED = {
+    "a logarithm of a square of any sign": (
+        T.make("log", T.mul(X, X)), T.mul(2, T.make("log", T.make("abs", X))), "positive"
+    ),
+    "a remainder of reals": (
+        T.make("fmod", X, Y), T.sub(X, T.mul(Y, T.make("trunc", T.div(X, Y)))), "nonzero"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEFINED)
+def test_what_holds_where_defined_is_shown(name: str) -> None:
+    left, right, kind = DEFINED[name]
+    same, side_conditions = asked(left, right)
+    assert same
+    assert kind in {k for k, _, _ in side_conditions}
 
 
 def test_a_shift_mentions_no_inner_variable() -> None:

@@ -45,6 +45,7 @@ Facts = frozenset[Term]
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 SideConditions = dict[tuple[str, Term, int], "Context"]  # kind, term, context id -> context
 MONOMIALS = 3_000  # of one polynomial
+LONGEST_ROOT = 4  # monomials of a root that is looked for
 LARGEST_POWER = 8  # of what is written out for the exponential of a logarithm
 MINUS_INF, PLUS_INF = P.pinned(number(-math.inf)), P.pinned(number(math.inf))
 NAN = P.pinned(atom(T.pinned(T.scalar(NOT_A_NUMBER))))  # a value that is NaN for all inputs that meet the facts
@@ -382,6 +383,8 @@ class Algebra:
             for _ in range(k):
                 out = self.product(out, p, ctx)
             return out
+        if isinstance(k, Fraction) and k.denominator == 2 and (root := root_by_fact(self, p, ctx)) is not None:
+            return self.power(root, int(2 * k), ctx)
         if isinstance(k, int) or len(p.terms) == 1:
             return self._monomial_power(p, k, ctx)
         c, outside, inside = primitive(p, even=True)
@@ -434,6 +437,24 @@ class Algebra:
         if stay:
             return self.product(out, atom(P.monomial((tuple(stay), 0)).term, k), ctx)
         return out
+
+
+def root_by_fact(a: Algebra, p: Poly, ctx: Context) -> Poly | None:
+    """q with q^2 = p where a fact says q >= 0; None if no fact does."""
+    for f in sorted(ctx.facts, key=lambda f: f.id):
+        if f.op not in ("lt", "le") or all(s.type != T.REAL for s in f.args):
+            continue
+        q = structural(f.args[1]) - structural(f.args[0])
+        if has_infinity(q) or not 0 < len(q.terms) <= LONGEST_ROOT:
+            continue
+        with a.collecting() as side_conditions:
+            square = a.product(q, q, ctx)
+        m, d = next(iter(square.terms.items()))
+        c = P.quotient(p.terms.get(m, 0), d)
+        if c > 0 and P.scaled(square, c) is p:
+            a.pending[-1].update(side_conditions)
+            return P.scaled(q, P.tidy(P.raised(c, Fraction(1, 2))))
+    return None
 
 
 def is_power(j: Power, k: Power) -> bool:
@@ -794,6 +815,8 @@ def _(a: Algebra, t: Term, ctx: Context) -> Poly:
 
 
 def logarithm(a: Algebra, p: Poly, ctx: Context) -> Poly:
+    if (root := root_by_fact(a, p, ctx)) is not None:
+        return P.scaled(logarithm(a, root, ctx), 2)
     c, (factors, e), q = primitive(p, even=True)
     out = [POLYS[e], number(math.log(c))]
     stay = q

@@ -689,6 +689,7 @@ def by_signs(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
             values[T.node(other, found.args, None, T.REAL)] = T.const(0)
         try:
             q = with_values(a, p, values, here)
+            q = a.normal(q.term, here) if _has_root(q) else q  # which may be one of a square
             if answer and found.op == "zero?":
                 q = _where_zero(a, q, found.args[0], here)
             if not a.zero(q, here, depth + 1):
@@ -696,6 +697,12 @@ def by_signs(a: Algebra, p: Poly, ctx: Context, depth: int) -> bool:
         except (Split, Undecided):
             return False
     return True
+
+
+def _has_root(p: Poly) -> bool:
+    """Whether a root or a logarithm is among the factors of p."""
+    factors = [(T.TERMS[b], k) for factors, _ in p.terms for b, k in factors]
+    return any(not isinstance(k, int) or t.op == "log" for t, k in factors)
 
 
 def _where_zero(a: Algebra, p: Poly, t: Term, ctx: Context) -> Poly:

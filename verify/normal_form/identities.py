@@ -22,7 +22,7 @@ from trilift.lift.terms.term import Axis, Term
 
 from . import algebra, equality, literals, piecewise, variables
 from .algebra import ALL, Algebra
-from .rules import argmax, indicator, maximum, product, unrolling
+from .rules import argmax, indicator, maximum, product, unrolling, whole_numbers
 from .rules import sum as sums
 
 N, M = T.pinned(T.size("N")), T.pinned(T.size("M"))
@@ -177,7 +177,12 @@ DIVISIONS = (
 FUNCTIONS = (
     _row("exp-of-a-difference", "exp(a - b)", "exp(a) / exp(b)", "homomorphism", algebra.exponential,
          wrong=("exp(a * b)", "exp(a) * exp(b)", "that is exp of the sum")),
-    _row("root-of-a-square", "sqrt(a * a)", "a", "definition", Algebra._root, ("a > 0", "a root is not negative")),
+    _row("root-of-a-square", "sqrt(a * a)", "a", "definition", algebra.root_by_fact,
+         ("a >= 0", "a root is not negative")),
+    _row("root-of-a-square-of-a-sum", "sqrt(a * a + 2 * a * b + b * b)", "-a - b", "definition", algebra.root_by_fact,
+         ("a + b <= 0", "a root is not negative")),
+    _row("log-of-a-square", "log(a * a)", "2 * log(-a)", "homomorphism", algebra.logarithm,
+         domain=("a < 0",), wrong=("log(a * a)", "log(-a)", "the square becomes a factor")),
     _row("root-of-a-product", "sqrt(a * exp(b))", "sqrt(a) * exp(b / 2)", "definition", Algebra._root,
          wrong=("sqrt(a * exp(b))", "sqrt(a) * exp(b)", "the root of exp(b) is exp(b / 2)")),
     _row("log-of-a-product", "log(a * exp(b))", "log(a) + b", "homomorphism", algebra.logarithm,
@@ -186,6 +191,12 @@ FUNCTIONS = (
          domain=("a > 0",), wrong=("exp(2 * log(a))", "2 * a", "a factor becomes a power")),
     _row("factor-cancelled", "a * b / b", "a", "field", Algebra._power,
          wrong=("(a + b) / b", "a", "b does not divide the sum")),
+    _row("ceiling-as-floor", "ceil(a)", "-floor(-a)", "duality", whole_numbers.rounded,
+         wrong=("ceil(a)", "floor(-a)", "it has the other sign")),
+    _row("whole-addend-of-a-floor", "floor(a + p)", "floor(a) + p", "Graham, Knuth, Patashnik 1994, 3.6",
+         whole_numbers.rounded, wrong=("floor(a + b)", "floor(a) + b", "b is not whole")),
+    _row("remainder-of-reals", "fmod(a, b)", "a - b * trunc(a / b)", "definition", whole_numbers.remainder,
+         domain=("b > 0",), wrong=("fmod(a, b)", "a - b * floor(a / b)", "that has the sign of b")),
     _row("hyperbolic-tangent", "tanh(a)", "1 - 2 / (exp(2 * a) + 1)", "definition", algebra.raised,
          wrong=("tanh(a)", "1 - 2 / (exp(a) + 1)", "that is the tangent of a / 2")),
 )  # fmt: skip

@@ -94,7 +94,7 @@ def _remainder(self: Operand, other: Operand) -> SymbolicTensor:
 @ROWS("fmod", "torch.fmod")
 def _fmod(self: Operand, other: Operand) -> SymbolicTensor:
     if kind([operand(self), operand(other)]) == T.REAL:
-        return real(lambda a, b: a - b * trunc(a / b))(self, other)
+        return real(op("fmod"))(self, other)
     return elementwise(op("truncmod"), self, other)
 
 
