@@ -645,10 +645,10 @@ class _Attempt:
 
     def told_apart(self, output: str) -> bool:
         """Whether constants that a field takes for one number are two in f64, in which something computes."""
-        from .proof.double_precision import in_double, mistaken
+        from .proof.double_precision import in_double, told_apart
 
         formula = self.goal.formulas[output]
-        return any((self.goal.double or in_double(c)) and mistaken(c, formula) for c in self.configurations)
+        return any((self.goal.double or in_double(c)) and told_apart(c, formula) for c in self.configurations)
 
     @property
     def racy(self) -> bool:

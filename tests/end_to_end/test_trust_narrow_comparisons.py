@@ -61,3 +61,15 @@ def test_the_rounding_of_a_constant_refutes_nothing() -> None:
     assert proof.verdict.value == "UNKNOWN"
     (wrong,) = prove(kernels.leaky_too_steep)
     assert wrong.verdict.value == "REFUTED"
+
+
+@pytest.mark.parametrize("name", ["times_half", "times_scalar", "times_tenth_in_f32"])
+def test_a_number_that_single_precision_has_is_proved(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+
+
+@pytest.mark.parametrize("name", ["times_tenth", "times_quotient", "times_wide_scalar"])
+def test_a_number_that_triton_rounds_is_not_proved(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name), fallback=False)
+    assert proof.verdict.value == "UNKNOWN" and "only f64 tells apart" in proof.reason

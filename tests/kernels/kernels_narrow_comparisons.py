@@ -131,3 +131,54 @@ def by_a_difference(x):
 
 
 by_a_difference.reference(lambda x: (x - 0.1 >= 0).float())
+
+
+@triton.jit
+def times_kernel(x_ptr, s, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * s, mask=i < N)
+
+
+def times(x, s):
+    out = torch.empty_like(x)
+    times_kernel[(triton.cdiv(x.numel(), 64),)](x, s, out, x.numel(), BLOCK=64)
+    return out
+
+
+@case(x="f64[N]")
+def times_half(x):
+    return times(x, 0.5)
+
+
+@case(x="f64[N]", s="f32")
+def times_scalar(x, s):
+    return times(x, s)
+
+
+@case(x="f32[N]")
+def times_tenth_in_f32(x):
+    return times(x, 0.1)
+
+
+@case(x="f64[N]")
+def times_tenth(x):
+    """Triton makes 0.10000000149011612 of the argument."""
+    return times(x, 0.1)
+
+
+@case(x="f64[N]", where="1 <= N")
+def times_quotient(x):
+    return times(x, 1 / x.numel())
+
+
+@case(x="f64[N]", s="f64")
+def times_wide_scalar(x, s):
+    return times(x, s)
+
+
+for c in (times_scalar, times_wide_scalar):
+    c.reference(lambda x, s: x * s)
+for c in (times_tenth, times_tenth_in_f32):
+    c.reference(lambda x: x * 0.1)
+times_half.reference(lambda x: x * 0.5)
+times_quotient.reference(lambda x: x / x.numel())

@@ -37,7 +37,7 @@ from ..integers.solver import Solver
 from ..model.configuration import Configuration, Event, SymbolicLaunch, View
 from ..model.verdict import ELSEWHERE, Clause, aligned, distinct, overlap_free, written_once
 from ..wording.user_terms import words
-from . import blocks, constants_of_one, grid_limits, host_operations, last_strides, wide_arguments
+from . import blocks, constants_of_one, grid_limits, host_operations, last_strides, passed_numbers, wide_arguments
 from .ambiguity import apart
 from .buffers import Buffers, reference
 from .host_paths import separating
@@ -594,11 +594,14 @@ class _Reading:
             self.operand([c.operands[k] for c in column], f"{names[k]} {what}", first, unused[k])
             for k in range(len(names))
         ]
+        operands, k = passed_numbers.as_passed(family.base, operands, self.case.scalars)
+        widened = f"{names[k]} {what}" if k is not None else ""
         before = list(self.relations.known)
         self.relations.known += [t for x in operands for t in _sizes(x) if not t.is_const]
         grid = [self.relations.term([c.grid[k] for c in column], f"grid[{k}] {what}", first.host) for k in range(3)]
         self.relations.known[:] = before
-        return SymbolicLaunch(first.kernel, family.base, tuple(operands), (grid[0], grid[1], grid[2]), first.host)
+        xyz = (grid[0], grid[1], grid[2])
+        return SymbolicLaunch(first.kernel, family.base, tuple(operands), xyz, first.host, widened)
 
     def operand(self, values: Sequence[Any], what: str, launch: Launch, unused: bool) -> Term | View:
         pairs = zip(values, self.traces, strict=True)

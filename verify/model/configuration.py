@@ -51,13 +51,15 @@ class View:
 @dataclass(frozen=True, eq=False, slots=True)
 class SymbolicLaunch:
     """One launch at every shape. `operands`: in the order of module.entry.args, a View for a pointer, else a term.
-    `module` may be one of several that differ only in block sizes: see Configuration.blocks."""
+    `module` may be one of several that differ only in block sizes: see Configuration.blocks. `widened`: an operand that
+    is rounded to fp32, and that the kernel takes as fp64; "" if there is none."""
 
     kernel: str
     module: Module
     operands: tuple[Term | View, ...]
     grid: tuple[Term, Term, Term]
     host: Place | None
+    widened: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

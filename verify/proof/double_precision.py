@@ -38,6 +38,19 @@ def mistaken(configuration: Configuration, formula: Formula) -> tuple[float, flo
     return next((p for p in (*taken, *pairwise(found)) if same_constant(*p) and _differ(*p)), None)
 
 
+def told_apart(configuration: Configuration, formula: Formula) -> str:
+    """Numbers of which a proof in single precision makes one, where something computes in f64: "" if there are none."""
+    pair = mistaken(configuration, formula)
+    return "{!r} and {!r}".format(*pair) if pair is not None else rounded_operand(configuration)
+
+
+def rounded_operand(configuration: Configuration) -> str:
+    """An operand that a kernel takes in f64 and gets in f32; "" if there is none."""
+    launches = (e for e in configuration.events if not isinstance(e, HostOp))
+    found = next((e.widened for e in launches if e.widened), "")
+    return f"{found} and the number in f32 that Triton makes of it" if found else ""
+
+
 def _differ(a: float, b: float) -> bool:
     return abs(a - b) > DOUBLE_RELATIVE_ERROR * max(a, b)
 

@@ -49,7 +49,7 @@ from ..normal_form.algebra import Algebra, Context, SideConditions, Split, Undec
 from ..normal_form.numbers import met
 from ..normal_form.poly import DOUBLE_BITS, SINGLE_BITS, precision
 from ..wording.user_terms import shortened, words
-from .double_precision import in_double, mistaken
+from .double_precision import in_double, rounded_operand, told_apart
 from .exact_numbers import exact_operations, rounding_clause
 from .launch import Launched
 
@@ -430,13 +430,15 @@ class Proving:
 
     def claim(self, output: str, formula: Formula) -> Shown:
         """That an output equals its formula after all events. Raises Undecided with what is missing."""
+        if self.bits != SINGLE_BITS and (operand := rounded_operand(self.configuration)):
+            raise Undecided(TOLD_APART, None, operand)
         try:
             with precision(self.bits):
                 return self._claim(output, formula)
         except Undecided as open_:
-            if self.bits == SINGLE_BITS or (pair := mistaken(self.configuration, formula)) is None:
+            if self.bits == SINGLE_BITS or not (told := told_apart(self.configuration, formula)):
                 raise
-            raise Undecided(TOLD_APART, None, "{!r} and {!r}".format(*pair)) from open_
+            raise Undecided(TOLD_APART, None, told) from open_
 
     def _claim(self, output: str, formula: Formula) -> Shown:
         view = self.configuration.outputs.get(output) or self.configuration.inputs[output]
