@@ -595,11 +595,12 @@ class _Attempt:
         from .model.verdict import tested
         from .refutation import ties, zeros
 
-        believed = outcome.tested and not self.told_apart(outcome.output)
+        apart = self.told_apart(outcome.output)
+        believed = outcome.tested and not apart
         seen = (of.contradiction(self.case, self.goal, outcome.output, self.seed) for of in (zeros, ties))
         told = next(filter(None, seen), "") if believed else ""
         if told or not believed:
-            found = ties.counterexample(self.case, self.goal, outcome.output, self.seed)
+            found = ties.counterexample(self.case, self.goal, outcome.output, self.seed, apart)
             return found if found is not None else _told(p, told) if told else p
         found_ = tested(p.claim, outcome.samples, outcome.probability, p.reason + outcome.limits)
         return changed(found_, place=p.place, cause=p.cause if p.cause in CAUSES.values() else "")

@@ -115,5 +115,6 @@ for c in (near, near_not_at_zeros):
     c.reference(agree)
 
 RIGHT = (shrunk, thresholded, near, compared_in_double)
-AT_FLOATS = (shrunk_not_at_the_limit, near_not_at_zeros, compared_in_double_not_in_single)  # 0.1 has no 32 bits
+AT_FLOATS = (shrunk_not_at_the_limit, near_not_at_zeros)  # 0.1 is no number of 32 bits
 WRONG = (*AT_FLOATS, thresholded_not_at_the_limit)
+IN_DOUBLE = (compared_in_double, compared_in_double_not_in_single)

@@ -51,16 +51,26 @@ def test_a_tie_that_no_float_meets_is_not_run() -> None:
     assert ties.counterexample(c, targets(c), "out") is None
 
 
+def test_a_number_between_two_constants_is_run() -> None:
+    """0.1 of float64 is below float32(0.1), which is not above itself."""
+    right, wrong = K.IN_DOUBLE
+    found = ties.counterexample(wrong, targets(wrong), "out", apart=True)
+    assert found is not None and (found.got, found.expected) == (1, 0)
+    assert "0.100000001" in found.why
+    assert ties.counterexample(wrong, targets(wrong), "out") is None
+    assert ties.counterexample(right, targets(right), "out", apart=True) is None
+
+
 @pytest.mark.parametrize("c", K.RIGHT, ids=lambda c: c.name)
 def test_nothing_is_seen_of_right_ones(c: Case) -> None:
     assert ties.contradiction(c, targets(c), "out") == ""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("c", K.WRONG, ids=lambda c: c.name)
+@pytest.mark.parametrize("c", [*K.WRONG, K.IN_DOUBLE[1]], ids=lambda c: c.name)
 def test_it_is_neither_proved_nor_tested(c: Case) -> None:
     (proof,) = prove(c)
-    assert proof.verdict.value == ("REFUTED" if c in K.AT_FLOATS else "UNKNOWN")
+    assert proof.verdict.value == ("UNKNOWN" if c is K.thresholded_not_at_the_limit else "REFUTED")
 
 
 @pytest.mark.parametrize("op", sorted(ties.RATIONAL.rows))

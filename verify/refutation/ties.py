@@ -160,10 +160,11 @@ def contradiction(case: Case, goal: Targets, output: str, seed: int = 0) -> str:
     return "" if found is None else found.text
 
 
-def counterexample(case: Case, goal: Targets, output: str, seed: int = 0) -> Counterexample | None:
-    """The same element, where kernel and target differ in a run on these numbers too."""
+def counterexample(case: Case, goal: Targets, output: str, seed: int = 0, apart: bool = False) -> Counterexample | None:
+    """The same element, where kernel and target differ in a run on these numbers too. `apart`: constants with all
+    their digits are tried as well, since something computes in f64."""
     dims = choose(case, 1, seed)[0]
-    found = _difference(case, goal, output, dims, seed)
+    found = _difference(case, goal, output, dims, seed, apart)
     at = len(SEARCHED) * (seed + 1)
     args = kept_arguments(case, dims, at, goal.owed) if found is not None else None
     if found is None or args is None:
@@ -199,15 +200,19 @@ class _Difference:
     text: str
 
 
-def _difference(case: Case, goal: Targets, output: str, dims: Dims, seed: int) -> _Difference | None:
+def _difference(
+    case: Case, goal: Targets, output: str, dims: Dims, seed: int, apart: bool = False
+) -> _Difference | None:
     try:
         with limited("exact values", BUDGETS.search.likely_steps):
-            return next(_differences(case, goal, goal.formulas[output], dims, seed), None)
+            return next(_differences(case, goal, goal.formulas[output], dims, seed, apart), None)
     except (TriliftError, RecursionError):
         return None
 
 
-def _differences(case: Case, goal: Targets, formula: Formula, dims: Dims, seed: int) -> Iterator[_Difference]:
+def _differences(
+    case: Case, goal: Targets, formula: Formula, dims: Dims, seed: int, apart: bool
+) -> Iterator[_Difference]:
     trace = launched(case, dims, seed)
     if trace is None or not all(holds(c, dims) for c in goal.conditions):
         return
@@ -220,8 +225,8 @@ def _differences(case: Case, goal: Targets, formula: Formula, dims: Dims, seed: 
         return
     draw = np.random.default_rng(seed)
     elements_of = list(islice(_pairs(found.ids, theirs), OUTPUT_ELEMENTS))
-    apart = [(*e, exactly) for e in elements_of if _are_told_apart(e[1], e[2])]
-    for index, ours, other, constant in [*((*e, meant) for e in elements_of), *apart]:
+    with_digits = [(*e, exactly) for e in elements_of if apart and _are_told_apart(e[1], e[2])]
+    for index, ours, other, constant in [*((*e, meant) for e in elements_of), *with_digits]:
         for numbers in _points(case, dims, ours, other, constant, draw):
             spend("symbolic element", 2)
             a, b = value(ours, numbers, constant), value(other, numbers, constant)
