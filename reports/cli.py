@@ -417,19 +417,20 @@ def optimize(
 @caching
 def corpus(
     name: str, form: str, check: bool, lift_only: bool, cache_dir: str | None, no_cache: bool, allow_unknown: bool,
-    quiet: bool, **options: Any,
+    quiet: bool, timeout: float, **options: Any,
 ) -> None:  # fmt: skip
     """Print the table of a corpus.
 
     NAME is operators, packages, strangers, broken, sound, legacy, mirage, trinity or sweep.
     """
+    from .commands import prove as proving
     from .experiments import pages
-    from .records.options import Options, Proving
+    from .records.options import Proving
 
     if options["cluster"] and name in ("legacy", "mirage", "trinity", "sweep"):
         raise click.UsageError(f"--cluster: corpus {name} is measured on this machine only")
-    how = None if lift_only else Proving()
-    chosen = Options(**options, proving=how, cache=kept(cache_dir, no_cache))
+    how = None if lift_only else Proving(timeout=timeout)
+    chosen = proving.options(timeout, how, cache=kept(cache_dir, no_cache), **options)
     code = pages.show(name, form, chosen, quiet, check)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
@@ -451,17 +452,19 @@ def corpus(
 @running
 def report(
     names: tuple[str, ...], corpora: tuple[str, ...], keep: str, lift_only: bool, allow_unknown: bool, quiet: bool,
-    **options: Any,
+    timeout: float, **options: Any,
 ) -> None:  # fmt: skip
     """Run experiments and write their pages to reports/results.
 
     Without NAME, runs the usual ones. Updates summary.json beside the pages; raw data goes to build/results.
     """
+    from .commands import prove as proving
     from .experiments import pages
-    from .records.options import Options, Proving
+    from .records.options import Proving
 
-    how = None if lift_only else Proving()
-    code = pages.regenerate(names, Options(**options, proving=how, cache=keep), quiet, corpora=corpora)
+    how = None if lift_only else Proving(timeout=timeout)
+    chosen = proving.options(timeout, how, cache=keep, **options)
+    code = pages.regenerate(names, chosen, quiet, corpora=corpora)
     raise SystemExit(0 if code == 4 and allow_unknown else code)
 
 

@@ -22,9 +22,12 @@ from ..runner.local import GRACE_SECONDS
 from .gathering import WHOLE, Limits, Printing, document, printed
 
 
-def options(timeout: float, proving: Proving, **others: Any) -> Options:
+def options(timeout: float, proving: Proving | None, **others: Any) -> Options:
     """Options under which a proof ends by itself within `timeout` seconds; a case that goes on, in stages that look at
-    no clock or in code of the user's, is ended after as long again, and GRACE_SECONDS at least."""
+    no clock or in code of the user's, is ended after as long again, and GRACE_SECONDS at least. Without `proving` there
+    is no proof."""
+    if proving is None:
+        return Options(timeout=timeout, **others)
     again = timeout * bool(proving.certificate or proving.check)  # for those, when the verdict is known
     return Options(timeout=timeout + max(GRACE_SECONDS, timeout) + again, proving=proving, **others)
 

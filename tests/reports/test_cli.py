@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -408,3 +409,16 @@ def test_a_file_may_have_colons_in_its_name(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.smoke
 def test_an_empty_record_has_no_verdict_that_looks_green() -> None:
     assert unfinished.empty("f", "c", "timeout", "late")["verdict"] == "UNKNOWN"
+
+
+@pytest.mark.parametrize("command", [["corpus", "operators"], ["report", "operators"]])
+def test_the_time_of_a_corpus_is_that_of_its_proofs(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from trilift.reports.experiments import pages
+
+    found: list[Any] = []
+    for name in ("show", "regenerate"):
+        monkeypatch.setattr(pages, name, lambda *args, **_: found.extend(a for a in args if hasattr(a, "proving")) or 0)
+    with pytest.raises(SystemExit):
+        main([*command, "--timeout", "700"], standalone_mode=False)
+    (options,) = found
+    assert (options.proving.timeout, options.timeout) == (700, 1400)
