@@ -191,6 +191,7 @@ def test_what_must_hold_for_signatures_to_agree() -> None:
         ({"a": "f32[M]", "b": "f32[M,N]"}, r"a of <lambda> is f32\[M, K\] and a of <lambda> is f32\[M\]"),
         ({"a": "i32[M,K]", "b": "f32[K,N]"}, r"and a of <lambda> is i32\[M, K\]"),
         ({"a": "f32[M,K]", "b": 3}, "takes a, b and <lambda> takes a"),
+        ({"a": "f16[M,K]", "b": "f32[K,N]"}, "a of <lambda> is f32 and a of <lambda> is f16"),
     ],
 )
 def test_signatures_that_do_not_fit_are_told(specs: dict[str, Any], message: str) -> None:
@@ -265,3 +266,10 @@ def test_a_function_gets_the_arguments_of_the_case_in_their_order() -> None:
     assert in_order(found, rsub)(x=x, y=y).tolist() == (y - x).tolist()
     assert in_order(found, torch.sub)(x=x, y=y).tolist() == (x - y).tolist()
     assert in_order(found, by_name)(x=x, y=y).tolist() == (x - y).tolist()
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("f16", "f32"), ("bf16", "f32"), ("f8e5m2", "f16"), ("f32", "f32")])
+def test_a_wider_float_has_all_numbers_of_a_narrower_one(ours: str, theirs: str) -> None:
+    host = lambda a, b: a  # noqa: E731
+    first, second = (case(a=f"{t}[M,K]", b="f32[K,N]")(host) for t in (ours, theirs))
+    assert matched(first, second)[2] == []

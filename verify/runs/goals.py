@@ -12,7 +12,7 @@ from typing import Any
 
 from trilift.lift import Lifted
 from trilift.lift.capture.trace import TensorRef, Trace
-from trilift.lift.cases.declaration import DTYPES, Case, Spec
+from trilift.lift.cases.declaration import DTYPES, Case, Spec, torch_dtype
 from trilift.lift.errors import CaseError, TriliftError, Unsupported
 from trilift.lift.pytorch.machine_integers import Fits, Rounding
 from trilift.lift.pytorch.read import Reading
@@ -381,12 +381,24 @@ def _same_limits(case: Case, ours: str, other: Case, theirs: str, numbers: Mappi
     a, b = {**case.tensors, **case.scalars}[ours], {**other.tensors, **other.scalars}[theirs]
     moved = lambda t: _moved(t, {}, lambda s: numbers[s.attr], {})  # noqa: E731
     limited = any(x is not None and (y is None or y is not moved(x)) for x, y in ((b.low, a.low), (b.high, a.high)))
+    what = f"{ours} of {case.name} is {a.dtype} and {theirs} of {other.name} is {b.dtype}"
     if a.dtype != b.dtype and not a.is_float:  # what wraps in one does not in the other
-        what = f"{ours} of {case.name} is {a.dtype} and {theirs} of {other.name} is {b.dtype}"
         raise CaseError(what, case.place, help="give both cases the same dtypes")
+    if a.is_float and not _holds_all(b.dtype, a.dtype):
+        raise CaseError(what, case.place, help="give the case of the narrower dtype first, or both the same dtypes")
     if limited or (b.positive and not a.positive) or (a.unbounded and not b.unbounded):
         what = f"{ours} of {case.name} may have values that {theirs} of {other.name} may not have"
         raise CaseError(what, case.place, help="give both cases the same limits and `any`")
+
+
+def _holds_all(dtype: str, of: str) -> bool:
+    """Whether a float dtype has each number of another one; of 8 bits all that are longer have those."""
+    import torch
+
+    wide, narrow = torch_dtype(dtype), torch_dtype(of)
+    if min(wide.itemsize, narrow.itemsize) == 1:  # which PyTorch does not promote
+        return bool(wide == narrow or wide.itemsize > narrow.itemsize)
+    return bool(torch.promote_types(wide, narrow) == wide)
 
 
 def _in_order(case: Case, names: Mapping[str, Spec]) -> list[str]:
