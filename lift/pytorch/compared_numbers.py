@@ -46,6 +46,17 @@ def compared_in(func: OpOverload, dtype: torch.dtype) -> torch.dtype | None:
     return own if is_narrow(own) else None
 
 
+def differs_by_device(func: OpOverload, args: Sequence[object]) -> str:
+    """Why a comparison with a number has another result on a GPU than on a CPU; "" if it has not. F.threshold compares
+    a narrow type in float32 on a CPU; on a GPU it rounds the number to that type (ActivationThresholdKernel.cu)."""
+    x, number = args[0], args[1]
+    if not isinstance(x, torch.Tensor) or not isinstance(number, int | float) or COMPARING.get(_name(func), 0) < 4:
+        return ""
+    if not is_narrow(x.dtype, 4) or rounded(number, x.dtype) == number:
+        return ""
+    return f"{_name(func)} of {x.dtype} by {number!r}: a GPU rounds the number to this type, a CPU does not"
+
+
 def _name(func: OpOverload) -> str:
     return str(func._schema.name).split("::")[1].removesuffix("_")
 

@@ -15,8 +15,9 @@ from weakref import WeakKeyDictionary
 
 from ..capture.trace import Trace
 from ..cases.declaration import Case, torch_dtype
+from ..errors import Unsupported
 from ..pytorch.aten.operators import bind
-from ..pytorch.compared_numbers import Site, compared_in, is_comparison, rounded, site_of
+from ..pytorch.compared_numbers import Site, compared_in, differs_by_device, is_comparison, rounded, site_of
 from ..ttir.ir import Op
 from ..ttir.written_constants import is_rounded
 
@@ -41,11 +42,12 @@ Narrow: TypeAlias = Mapping[Site, Nested]  # a comparison -> the dtype to which 
 @dataclass(frozen=True, slots=True)
 class Sight:
     """How a function runs in its own dtypes: whether that `differs` from float64, its `narrow` comparisons, and why
-    PyTorch `refuses` a number in it."""
+    PyTorch `refuses` a number in it, or has other results on another device."""
 
     differs: bool = False
     narrow: Narrow = field(default_factory=dict)
     refuses: str = ""
+    by_device: bool = False
 
 
 _SEEN: WeakKeyDictionary[Function, dict[tuple[str, ...], Sight]] = WeakKeyDictionary()
@@ -100,10 +102,12 @@ def sees_dtypes(case: Case, fn: Function) -> bool:
     return _sight(case, fn).differs
 
 
-def refusal(case: Case, fn: Function) -> str:
-    """Why PyTorch refuses a number of the function, which the dtypes of the case do not hold: x.masked_fill(m, -1e9) of
-    float16; "" where it refuses none."""
-    return _sight(case, fn).refuses
+def refusal(case: Case, fn: Function) -> tuple[str, str]:
+    """How PyTorch fails at a number that the dtypes of the case do not hold, and why; ("", "") if it does not. It
+    refuses x.masked_fill(m, -1e9) of float16, and F.threshold(x, 0.1, 0) of it is not the same on a GPU."""
+    sight = _sight(case, fn)
+    raises, differs = "raises an error in the dtypes of the case", "has other results on a GPU than on a CPU"
+    return (differs if sight.by_device else raises, sight.refuses) if sight.refuses else ("", "")
 
 
 def _sight(case: Case, fn: Function) -> Sight:
@@ -127,6 +131,8 @@ def _looked(case: Case, fn: Function) -> Sight:
         dims = choose(case, 1)[0]
         sample = case.sample(dims, np.random.default_rng(0))
         own = _log(fn, sample, None, narrow)
+    except Unsupported as e:
+        return Sight(narrow=narrow, refuses=e.what, by_device=True)
     except (Exception, SystemExit) as e:  # the function refuses its own dtypes, on this device or at this shape
         return Sight(narrow=narrow, refuses=str(e) if OVERFLOWS in str(e) else "")
     try:
@@ -156,6 +162,8 @@ def _log(
             result = func(*args, **(kwargs or {}))
             name = str(func._schema.name).split("::")[1]
             if narrow is not None and is_comparison(func, args):
+                if why := differs_by_device(func, args):
+                    raise Unsupported(why)
                 site, dtype = site_of(func), compared_in(func, args[0].dtype)
                 narrow[site] = dtype if narrow.get(site, dtype) == dtype else None
             if name not in MOVES:

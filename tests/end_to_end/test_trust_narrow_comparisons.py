@@ -63,7 +63,9 @@ def test_the_rounding_of_a_constant_refutes_nothing() -> None:
     assert wrong.verdict.value == "REFUTED"
 
 
-@pytest.mark.parametrize("name", ["times_half", "times_scalar", "times_tenth_in_f32"])
+@pytest.mark.parametrize(
+    "name", ["times_half", "times_scalar", "times_tenth_in_f32", "limited_at_half", "limited_at_tenth_in_f32"]
+)
 def test_a_number_that_single_precision_has_is_proved(name: str) -> None:
     (proof,) = prove(getattr(kernels, name))
     assert proof.verdict.value == "PROVED", proof.reason
@@ -73,3 +75,8 @@ def test_a_number_that_single_precision_has_is_proved(name: str) -> None:
 def test_a_number_that_triton_rounds_is_not_proved(name: str) -> None:
     (proof,) = prove(getattr(kernels, name), fallback=False)
     assert proof.verdict.value == "UNKNOWN" and "only f64 tells apart" in proof.reason
+
+
+def test_a_reference_that_differs_by_device_is_an_error() -> None:
+    with pytest.raises(CaseError, match="has other results on a GPU than on a CPU"):
+        prove(kernels.limited_at_tenth)

@@ -182,3 +182,37 @@ for c in (times_tenth, times_tenth_in_f32):
     c.reference(lambda x: x * 0.1)
 times_half.reference(lambda x: x * 0.5)
 times_quotient.reference(lambda x: x / x.numel())
+
+
+@triton.jit
+def threshold_kernel(x_ptr, out_ptr, N, LIMIT: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0.0)
+    tl.store(out_ptr + i, tl.where(x.to(tl.float32) > LIMIT, x, 0.0), mask=i < N)
+
+
+def limited(x, limit):
+    out = torch.empty_like(x)
+    threshold_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), LIMIT=limit, BLOCK=64)
+    return out
+
+
+@case(x="bf16[N]")
+def limited_at_half(x):
+    return limited(x, 0.5)
+
+
+@case(x="f32[N]")
+def limited_at_tenth_in_f32(x):
+    return limited(x, 0.1)
+
+
+@case(x="bf16[N]")
+def limited_at_tenth(x):
+    """PyTorch rounds 0.1 to bfloat16 on a GPU, and compares in float32 on a CPU."""
+    return limited(x, 0.1)
+
+
+limited_at_half.reference(lambda x: torch.nn.functional.threshold(x, 0.5, 0.0))
+for c in (limited_at_tenth, limited_at_tenth_in_f32):
+    c.reference(lambda x: torch.nn.functional.threshold(x, 0.1, 0.0))

@@ -195,8 +195,9 @@ def _named_alone(fn: Callable[..., object]) -> frozenset[str]:
 
 
 def _of_function(case: Case, fn: Callable[..., Any], name: str, traces: Sequence[Trace], seed: int) -> Targets:
-    if why := refusal(case, fn):
-        raise CaseError(f"the {name} of {case.name} raises an error in the dtypes of the case", case.place, why)
+    what, why = refusal(case, fn)
+    if what:
+        raise CaseError(f"the {name} of {case.name} {what}", case.place, why)
     reading = checked(case, fn, seed)
     found = _by_output(case, reading, name, traces[0])
     written = {f.in_place for f in reading.formulas}
