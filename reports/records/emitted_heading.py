@@ -17,7 +17,7 @@ def heading(command: str, verdicts: tuple[str, str, str], kernels: int, model: f
     lines = [
         f"Written by trilift optimize {command}",
         f"trilift {VERSION}, {versions()}",
-        f"{own} against its reference below, {same} against the {against} of the case",
+        f"{own} against its reference below, and where its asserts hold {same} against the {against} of the case",
         f"{kernels} kernel{'s' * (kernels != 1)}, {model * 1e6:.2f} us in the model at these sizes, "
         f"roofline {roofline * 1e6:.2f} us",
     ]

@@ -142,7 +142,7 @@ def test_the_comment_of_a_file() -> None:
     a = Accepted("f", "corpus/f.py", {"M": 8}, "PROVED", "TESTED", against="function", kernels=2, source="x = 1\n")
     text = kernel(a, 3)
     assert "trilift optimize corpus/f.py::f --at M=8 --seed 3 -o f.py" in text
-    assert "PROVED against its reference below, TESTED against the function of the case" in text
+    assert "PROVED against its reference below, and where its asserts hold TESTED against the function of" in text
     assert text.endswith("x = 1\n") and "torch " in text and "triton " in text
 
 

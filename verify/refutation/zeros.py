@@ -75,7 +75,7 @@ def _different(output: str, got: np.ndarray, expected: np.ndarray, dims: Dims) -
         return ""
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     element = f"{output}{list(index)} is {got[index]:.6g} and not {expected[index]:.6g}"
-    return f"{element} where inputs are 0, at {', '.join(f'{n} = {v}' for n, v in dims.items())}"
+    return f"{element} where some elements of inputs are 0, at {', '.join(f'{n} = {v}' for n, v in dims.items())}"
 
 
 def _divides(launch: Launch) -> bool:
