@@ -33,6 +33,8 @@ def as_passed(
 ) -> tuple[list[Term | View], int | None]:
     """The operands of a launch with such numbers as fp32 has them, and which is another number than is known."""
     out, unknown = list(operands), None
+    if not module.computes_in_double:
+        return out, None
     for k, (x, argument) in enumerate(zip(operands, module.entry.args, strict=False)):
         if not isinstance(x, Term) or x.type != T.REAL or not is_widened(module, argument):
             continue
