@@ -23,7 +23,7 @@ from ..terms.machine_ranges import MachineRanges, limits
 from ..terms.ranges import Interval
 from ..terms.ring import wrapped
 from ..terms.term import Term
-from .compared_numbers import COMPARED, is_rounded, narrowed
+from .compared_numbers import COMPARED, COMPARING, is_rounded, narrowed
 from .symbolic_tensor import SymbolicTensor, cast, tensor, type_of_name
 
 NARROW_BITS = 16  # integers of so many bits or fewer wrap, wider ones must fit
@@ -149,7 +149,7 @@ class Integers:
             args = [self._compared(args[k], args[1 - k], [*dtypes, None, None][1 - k], place) for k in (0, 1)]
             for k in (0, 1):
                 self._narrowed(args, k, [*dtypes, None, None][1 - k], place)
-        if base == "threshold" and dtypes[0] != "f64":
+        if COMPARING.get(base) and dtypes[0] != "f64":  # in float32 at least
             args[1] = narrowed(args[1], args[0], "f32")
         dtype = common([d for a, d in zip(args, dtypes, strict=False) if not _is_number(a)] or dtypes)
         if dtype is None or len(args) < 2:

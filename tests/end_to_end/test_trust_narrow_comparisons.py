@@ -71,7 +71,7 @@ def test_a_number_that_single_precision_has_is_proved(name: str) -> None:
     assert proof.verdict.value == "PROVED", proof.reason
 
 
-@pytest.mark.parametrize("name", ["times_tenth", "times_quotient", "times_wide_scalar"])
+@pytest.mark.parametrize("name", ["times_tenth", "times_fifth", "times_quotient", "times_wide_scalar"])
 def test_a_number_that_triton_rounds_is_not_proved(name: str) -> None:
     (proof,) = prove(getattr(kernels, name), fallback=False)
     assert proof.verdict.value == "UNKNOWN" and "only f64 tells apart" in proof.reason

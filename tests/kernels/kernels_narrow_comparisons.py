@@ -166,6 +166,20 @@ def times_tenth(x):
     return times(x, 0.1)
 
 
+@triton.jit
+def twice_kernel(x_ptr, s, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * (s * 2), mask=i < N)
+
+
+@case(x="f64[N]")
+def times_fifth(x):
+    """Doubled in fp32, before it becomes a number in fp64."""
+    out = torch.empty_like(x)
+    twice_kernel[(triton.cdiv(x.numel(), 64),)](x, 0.1, out, x.numel(), BLOCK=64)
+    return out
+
+
 @case(x="f64[N]", where="1 <= N")
 def times_quotient(x):
     return times(x, 1 / x.numel())
@@ -181,6 +195,7 @@ for c in (times_scalar, times_wide_scalar):
 for c in (times_tenth, times_tenth_in_f32):
     c.reference(lambda x: x * 0.1)
 times_half.reference(lambda x: x * 0.5)
+times_fifth.reference(lambda x: x * 0.2)
 times_quotient.reference(lambda x: x / x.numel())
 
 

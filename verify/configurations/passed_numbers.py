@@ -1,4 +1,6 @@
-"""Numbers that Triton passes as fp32, and that a kernel takes as fp64: x * s of a tensor in fp64 is x * float32(s)."""
+"""Numbers that Triton passes as fp32 to a kernel that computes in fp64: x * s of a tensor in fp64 is x * float32(s).
+
+Which of them reach fp64, and by which operations, is not looked at."""
 
 from __future__ import annotations
 
@@ -8,24 +10,9 @@ from trilift.lift.cases.declaration import Spec
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.constants import as_float32
 from trilift.lift.terms.term import Term
-from trilift.lift.ttir.ir import Module, Value, users
+from trilift.lift.ttir.ir import Module
 
 from ..model.configuration import View
-
-COPIES = ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape")
-
-
-def is_widened(module: Module, argument: Value) -> bool:
-    """Whether a number in fp32 becomes one in fp64 as it is."""
-    if not argument.type.is_float or argument.type.element != "f32":
-        return False
-    used, todo = users(module.walk()), [argument]
-    while todo:
-        for op in used.get(todo.pop(), ()):
-            if op.name == "arith.extf" and op.results[0].type.element == "f64":
-                return True
-            todo += op.results if op.name in COPIES else ()
-    return False
 
 
 def as_passed(
@@ -36,7 +23,7 @@ def as_passed(
     if not module.computes_in_double:
         return out, None
     for k, (x, argument) in enumerate(zip(operands, module.entry.args, strict=False)):
-        if not isinstance(x, Term) or x.type != T.REAL or not is_widened(module, argument):
+        if not isinstance(x, Term) or x.type != T.REAL or argument.type.element != "f32":
             continue
         if x.is_const:
             out[k] = T.const(as_float32(float(x.attr)))

@@ -52,7 +52,7 @@ class View:
 class SymbolicLaunch:
     """One launch at every shape. `operands`: in the order of module.entry.args, a View for a pointer, else a term.
     `module` may be one of several that differ only in block sizes: see Configuration.blocks. `widened`: an operand that
-    is rounded to fp32, and that the kernel takes as fp64; "" if there is none."""
+    is rounded to fp32, where the kernel computes in fp64; "" if there is none."""
 
     kernel: str
     module: Module

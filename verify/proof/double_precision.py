@@ -45,7 +45,7 @@ def told_apart(configuration: Configuration, formula: Formula) -> str:
 
 
 def rounded_operand(configuration: Configuration) -> str:
-    """An operand that a kernel takes in f64 and gets in f32; "" if there is none."""
+    """An operand in f32 of a kernel that computes in f64; "" if its digits are known, or there is none."""
     launches = (e for e in configuration.events if not isinstance(e, HostOp))
     found = next((e.widened for e in launches if e.widened), "")
     return f"{found} and the number in f32 that Triton makes of it" if found else ""
