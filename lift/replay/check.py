@@ -27,6 +27,7 @@ from .rounded import RUN_PROGRAMS, Rounded, left
 # Error accepted, relative to the largest expected value or 1.
 ROUNDED = 2e-6  # a formula: its numbers are exact (sqrt(2/pi), 1/sqrt(D)) where the kernel's are rounded to f32
 REFERENCE = 1e-4  # the user's function in float64 against the kernel's constants and approximations
+LIMIT_DIGITS = 2.0**-8  # relative; of a number near the limits of an integer dtype: as coarse as bf16
 ALLOCATION = "aten."  # labels of undefined values: "aten.empty_like"
 NEAR, FARTHER = 1e-5, 100  # of a rounded result: its deviation, and by how much that without rounding is larger
 
@@ -260,12 +261,23 @@ def right_where_rounded(
 ) -> np.ndarray:
     """Where the kernel with every result rounded to its own type gives the expected number, from which it deviates by
     `error` in float64: (x + 1.5 * 2^23) - 1.5 * 2^23 is the nearest integer in float32. A wrong constant is as wrong
-    when it is rounded. Nowhere, if that needs more programs or steps."""
+    when it is rounded. Nowhere, if that needs more programs or steps. A float that rounding takes beyond the limits of
+    an integer becomes another one on every device."""
     found = left(trace, inputs, Rounded(), programs, steps)
     if found is None or name not in found or found[name].shape != expected.shape:
         return np.zeros(error.shape, bool)
     again = deviation(found[name], expected)
-    return np.asarray((again <= NEAR) & (again * FARTHER <= error), bool)
+    right = (again <= NEAR) & (again * FARTHER <= error)
+    return np.asarray(right | (_at_limits(found[name], found[name].dtype) & _at_limits(expected, found[name].dtype)))
+
+
+def _at_limits(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Which numbers are as near to the limits of an integer dtype as rounding takes them; of floats none."""
+    if dtype.kind not in "iu":
+        return np.zeros(x.shape, bool)
+    limits = np.iinfo(dtype)
+    near = lambda limit: np.abs(x.astype(np.float64) - limit) <= LIMIT_DIGITS * limits.max  # noqa: E731
+    return np.asarray(near(limits.max) | (near(limits.min) if limits.min else False))
 
 
 def compare(

@@ -21,9 +21,11 @@ from ..interpreter.memory import Memory
 from ..interpreter.registry import signed_term, unsigned_term
 from ..runtime.budget import OutOfSteps, OutOfTime
 from ..terms import term as T
+from ..terms.constants import as_float32
 from ..terms.domain import FLOAT64, SYMBOLIC, Ids, as_ids, on_distinct
 from ..terms.ranges import Ranges, dtype_interval
 from ..terms.spec import Spec
+from ..ttir.written_constants import rounded_arguments
 from ..ttir.written_pointers import written
 from . import torch_ops
 from .storage import ensure
@@ -178,12 +180,16 @@ def launch(event: Launch, memory: Memory, ranges: Ranges, kind: type[Run] = Run)
     """All programs of one kernel launch."""
     for ref in _tensors(event.operands):
         ensure(memory, ref)
-    operands = [_operand(x) for x in event.operands]
-    interpret.run(random_numbers.named(event.module()), operands, event.grid, memory, ranges, kind)
+    module = event.module()
+    rounded = rounded_arguments(module)
+    operands = [_operand(x, k in rounded) for k, x in enumerate(event.operands)]
+    interpret.run(random_numbers.named(module), operands, event.grid, memory, ranges, kind)
 
 
-def _operand(x: Any) -> Any:
-    """A number; of a tensor, and of what stands for one, its address."""
+def _operand(x: Any, as_passed: bool) -> Any:
+    """A number, rounded as Triton passes it where that decides; of a tensor, or what stands for one, its address."""
     if isinstance(x, TensorRef):
         return x.address
+    if as_passed and isinstance(x, int | float):
+        return as_float32(float(x))
     return x.data_ptr() if hasattr(x, "data_ptr") else x

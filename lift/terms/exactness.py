@@ -58,14 +58,15 @@ def fraction_bits(number: float) -> int | None:
 
 
 def _joined(*xs: Origin) -> Origin:
-    """One of several."""
+    """One of several: which of several constants is as good as an integer, which counts."""
     if not xs:
         return Origin()
     scales = [x.scale for x in xs]
     known = None if None in scales else max(s for s in scales if s is not None)
     same = xs[0].number if all(x.number == xs[0].number for x in xs) else None
     kept, positive = all(x.sign_kept for x in xs), all(x.nonnegative for x in xs)
-    return Origin(max(x.kind for x in xs), known, positive, kept, same)
+    kind = max(INTEGERS if same is None and len(xs) > 1 else CONSTANT, *(x.kind for x in xs))
+    return Origin(kind, known, positive, kept, same)
 
 
 def _largest(*xs: Origin) -> Origin:
@@ -143,6 +144,7 @@ RULES: dict[str, Rule] = {
 
 COMPUTED = {"add", "sub", "mul", "div", "dot", "opaque"}
 ANY_OF = {"same", "max", "opaque", "whole"}  # rules that say something of the inputs that are known so far
+ONE_OF = {"same", "max", "cast", "narrow", "neg", "abs"}  # rules whose result may be an integer though others are not
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ class Flow:
         todo = [key for key, against in self.sinks if not self._as_real(key, against, origins)]
         while todo:
             key = todo.pop()
-            if key in seen or origins.get(key, Origin()).kind != INTEGERS:
+            if key in seen:
                 continue
             seen.add(key)
             for s in self.steps.get(key, ()):
@@ -208,14 +210,14 @@ class Flow:
             return False
         if other.kind == DATA and own.scale is None:
             return True
-        return key == against or (other.is_zero and own.sign_kept)
+        return key == against or (other.is_zero and (own.sign_kept or own.kind == DATA))
 
     def _asked(self, s: Step, origins: dict[Hashable, Origin], out: Marks) -> Sequence[Hashable]:
         """Marks one step; what must be exact as well."""
         rule, given = RULES[s.rule], [origins.get(k, Origin()) for k in s.inputs]
         made = rule.origin(*given)
         if made.kind != INTEGERS:
-            return ()
+            return s.inputs if s.rule in ONE_OF and made.kind == DATA else ()
         if rule.rounds or not rule.known:
             exact = rule.known and made.scale is not None and s.digits > made.scale
             bits = s.digits - made.scale if exact and made.scale is not None else None
@@ -263,8 +265,6 @@ class Flow:
         if s.number is not None:
             return constant(s.number)
         given = [found[k] for k in s.inputs if k in found]
-        if s.inputs and (
-            not given or (len(given) < len(s.inputs) and s.rule not in ("same", "max", "opaque", "whole"))
-        ):
+        if s.inputs and (not given or (len(given) < len(s.inputs) and s.rule not in ANY_OF)):
             return None
         return RULES[s.rule].origin(*given)

@@ -45,6 +45,14 @@ def decimal(value: float, element: str) -> float:
     return next((d for d in decimals if rounded(d, element) == rounded(value, element)), value)
 
 
+def rounded_arguments(module: Module) -> frozenset[int]:
+    """The numbers that Triton passes as fp32, by position, whose rounding decides: a comparison or an integer may hang
+    on one, or the kernel computes in fp64, where x * s is x * float32(s)."""
+    used = users(module.walk())
+    floats = [k for k, v in enumerate(module.entry.args) if v.type.element == "f32" and not v.type.shape]
+    return frozenset(k for k in floats if module.computes_in_double or _decides(module.entry.args[k], used))
+
+
 def _decides(v: Value, used: dict[Value, list[Op]]) -> bool:
     """Whether a comparison or an integer may hang on the value, through arithmetic too: x - 0.1 >= 0. A value that
     a region hands on is not followed: it may be compared."""

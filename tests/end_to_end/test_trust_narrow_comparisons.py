@@ -80,3 +80,27 @@ def test_a_number_that_triton_rounds_is_not_proved(name: str) -> None:
 def test_a_reference_that_differs_by_device_is_an_error() -> None:
     with pytest.raises(CaseError, match="has other results on a GPU than on a CPU"):
         prove(kernels.limited_at_tenth)
+
+
+def test_a_number_that_is_passed_is_not_the_one_of_a_comparison_in_f64() -> None:
+    (proof,) = prove(kernels.above_passed_tenth, fallback=False)
+    assert proof.verdict.value == "UNKNOWN", proof.claim
+
+
+@pytest.mark.slow
+def test_a_number_that_is_passed_is_compared_as_fp32_has_it() -> None:
+    (proof,) = prove(kernels.above_passed_tenth)
+    assert proof.verdict.value == "REFUTED", proof.reason
+
+
+@pytest.mark.parametrize("name", ["above_passed_tenth_in_f32", "above_scalar"])
+def test_a_number_that_both_sides_round_owes_nothing(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name))
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert not [c for c in proof.contract if "rounding" in c.text]
+
+
+def test_a_scalar_in_f64_that_is_compared_in_f32_owes_that_nothing_depends_on_it() -> None:
+    (proof,) = prove(kernels.above_wide_scalar)
+    assert proof.verdict.value == "PROVED", proof.reason
+    assert [c.text for c in proof.contract if "rounding to f32" in c.text], proof.contract

@@ -29,9 +29,15 @@ UNDER = {
     "reference_through_single": "-16777216 <= x[n] < 16777216",
     "reference_compares_in_single": "-16777216 <= y[n] < 16777216",
     "count_in_single": " < 16777216",
+    "chosen_in_single": " < 16777216",
+    "steps_in_single": "N < 2^24",
+    "reference_chooses_in_single": "-16777216 <= sum",
+    "times_one_passed": "x[l0_64 + 64 * pid0], 0) < 16777216",
+    "integer_passed": "n < 2^24",
+    "either_in_single": "x[l0_64 + 64 * pid0], 0) < 16777216",
     "position_through_single": "64 * ((N + 63) // 64) < 2^24",
 }
-UNPROVED = ("scaled_and_back", "third_by_a_quotient")
+UNPROVED = ("scaled_and_back", "third_by_a_quotient", "ratio_passed")
 RIGHT = (
     "int8_through_half", "int16_through_single", "int32_through_double", "sign_in_single", "doubled_in_single",
     "sum_of_two_in_single", "real_of_int32",

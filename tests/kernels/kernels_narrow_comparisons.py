@@ -231,3 +231,49 @@ def limited_at_tenth(x):
 limited_at_half.reference(lambda x: torch.nn.functional.threshold(x, 0.5, 0.0))
 for c in (limited_at_tenth, limited_at_tenth_in_f32):
     c.reference(lambda x: torch.nn.functional.threshold(x, 0.1, 0.0))
+
+
+@triton.jit
+def above_kernel(x_ptr, out_ptr, s, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) > s, mask=i < N)
+
+
+def above(x, s):
+    out = torch.empty(x.shape, dtype=torch.bool)
+    above_kernel[(triton.cdiv(x.numel(), 64),)](x, out, s, x.numel(), BLOCK=64)
+    return out
+
+
+@case(x="f32[N]")
+def above_passed_tenth(x):
+    """x = float32(0.1): False against True, which compares in f64."""
+    return above(x, 0.1)
+
+
+above_passed_tenth.reference(lambda x: x.double() > 0.1)
+
+
+@case(x="f32[N]")
+def above_passed_tenth_in_f32(x):
+    return above(x, 0.1)
+
+
+above_passed_tenth_in_f32.reference(lambda x: x > 0.1)
+
+
+@case(x="f32[N]", s="f64")
+def above_wide_scalar(x, s):
+    """x = float32(0.1), s = 0.1: False against True."""
+    return above(x, s)
+
+
+above_wide_scalar.reference(lambda x, s: x.double() > s)
+
+
+@case(x="f32[N]", s="f32")
+def above_scalar(x, s):
+    return above(x, s)
+
+
+above_scalar.reference(lambda x, s: x > s)

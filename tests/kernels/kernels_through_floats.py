@@ -309,3 +309,128 @@ def reference_scales_and_back(x):
 
 
 reference_scales_and_back.reference(lambda x: (x / 255 * 255).to(torch.int32))
+
+
+@triton.jit
+def passed_kernel(x_ptr, y_ptr, out_ptr, s, N, OP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < N
+    x, y = tl.load(x_ptr + i, mask=m, other=0), tl.load(y_ptr + i, mask=m, other=0)
+    if OP == "times":
+        z = (x * s).to(tl.int32)
+    elif OP == "alone":
+        z = x + s.to(tl.int32)
+    elif OP == "either":
+        z = tl.where(y > 0, y, x.to(tl.float32)).to(tl.int32)
+    tl.store(out_ptr + i, z, mask=m)
+
+
+def passed(x, y, s, op):
+    out = torch.empty(x.shape, dtype=torch.int32)
+    passed_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, s, x.numel(), OP=op, BLOCK=64)
+    return out
+
+
+@case(x="i32[N]")
+def times_one_passed(x):
+    """x = 16777217: 16777216 against 16777217."""
+    return passed(x, x, 1.0, "times")
+
+
+times_one_passed.reference(lambda x: x.clone())
+
+
+@case(x="i8[N]", n="i32")
+def integer_passed(x, n):
+    """n = 16777217, x = 0: 16777216 against 16777217."""
+    return passed(x, x, float(n), "alone")
+
+
+integer_passed.reference(lambda x, n: x.to(torch.int32) + n)
+
+
+@case(x="i32[N]", y="f32[N]")
+def either_in_single(x, y):
+    """y = 0, x = 16777217: 16777216 against 16777217."""
+    return passed(x, y, 1.0, "either")
+
+
+either_in_single.reference(lambda x, y: torch.where(y > 0, y.to(torch.int32), x))
+
+
+@case(x="i16[M]", y="f32[N]")
+def ratio_passed(x, y):
+    """Whether x times a rounded third is whole is not known."""
+    return passed(x, x, y.shape[0] / 3, "times")
+
+
+ratio_passed.reference(lambda x, y: (x * (y.shape[0] / 3)).to(torch.int32))
+
+
+@case(x="i16[N]")
+def times_two_passed(x):
+    return passed(x, x, 2.0, "times")
+
+
+times_two_passed.reference(lambda x: x.to(torch.int32) * 2)
+
+
+@triton.jit
+def chosen_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in range(0, N, BLOCK):
+        j = k + tl.arange(0, BLOCK)
+        total += tl.where((tl.load(x_ptr + j, mask=j < N, other=0) > 0), 1.0, 0.0)
+    tl.store(out_ptr, tl.sum(total).to(tl.int64))
+
+
+@triton.jit
+def steps_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    total = 0.0
+    for _ in range(N):
+        total += 1.0
+    tl.store(out_ptr, total.to(tl.int64))
+
+
+def counted(x, kernel):
+    out = torch.empty((), dtype=torch.int64)
+    kernel[(1,)](x, out, x.shape[0], BLOCK=64)
+    return out
+
+
+@case(x="f32[N]")
+def chosen_in_single(x):
+    """x = 1, N = 64 (2^24 + 1): 2^30 against 2^30 + 64."""
+    return counted(x, chosen_kernel)
+
+
+chosen_in_single.reference(lambda x: (x > 0).sum())
+
+
+@case(x="f32[N]")
+def steps_in_single(x):
+    """N = 2^24 + 1: 2^24 against 2^24 + 1."""
+    return counted(x, steps_kernel)
+
+
+steps_in_single.reference(lambda x: torch.tensor(x.shape[0]))
+
+
+@case(x="f32[N]")
+def reference_chooses_in_single(x):
+    """Whether PyTorch's sum of more than 2^24 ones is right depends on its order."""
+    out = torch.empty((), dtype=torch.int64)
+    integers_kernel[(1,)](x, out, x.shape[0], BLOCK=64)
+    return out
+
+
+reference_chooses_in_single.reference(lambda x: torch.where(x > 0, 1.0, 0.0).sum().to(torch.int64))
+
+
+@triton.jit
+def integers_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.int64)
+    for k in range(0, N, BLOCK):
+        j = k + tl.arange(0, BLOCK)
+        total += (tl.load(x_ptr + j, mask=j < N, other=0) > 0).to(tl.int64)
+    tl.store(out_ptr, tl.sum(total))

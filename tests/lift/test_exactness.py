@@ -87,3 +87,42 @@ def test_unknown_digits_may_be_compared_with_real_data() -> None:
     flow.step("p", "data")
     flow.sink("y", "p")
     assert flow.marks() == {}
+
+
+def test_a_sum_of_chosen_ones_is_a_count() -> None:
+    flow = Flow()
+    flow.step("one", "same", number=1.0)
+    flow.step("zero", "same", number=0.0)
+    flow.step("chosen", "same", ("one", "zero"))
+    flow.step("total", "same", ("zero",))
+    flow.step("total", "add", ("total", "chosen"), 24, "sum")
+    flow.sink("total")
+    assert flow.marks() == {"sum": 24}
+
+
+def test_one_constant_is_no_count() -> None:
+    flow = Flow()
+    flow.step("third", "same", number=1 / 3)
+    flow.step("same", "same", ("third", "third"))
+    flow.step("z", "mul", ("same", "third"), 24, "product")
+    flow.sink("z")
+    assert flow.marks() == {}
+
+
+def test_an_integer_beside_real_data_is_marked() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("y", "data")
+    flow.step("either", "same", ("x", "y"))
+    flow.sink("either")
+    assert flow.marks() == {"single": 24}
+
+
+def test_an_integer_beside_real_data_keeps_its_sign() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("y", "data")
+    flow.step("either", "same", ("x", "y"))
+    flow.step("zero", "same", number=0.0)
+    flow.sink("either", "zero")
+    assert flow.marks() == {}

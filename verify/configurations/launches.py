@@ -594,14 +594,14 @@ class _Reading:
             self.operand([c.operands[k] for c in column], f"{names[k]} {what}", first, unused[k])
             for k in range(len(names))
         ]
-        operands, k = passed_numbers.as_passed(family.base, operands, self.case.scalars)
-        widened = f"{names[k]} {what}" if k is not None else ""
+        passed = passed_numbers.as_passed(family.base, operands, self.case.scalars)
+        widened = f"{names[passed.unknown]} {what}" if passed.unknown is not None else ""
         before = list(self.relations.known)
-        self.relations.known += [t for x in operands for t in _sizes(x) if not t.is_const]
+        self.relations.known += [t for x in passed.operands for t in _sizes(x) if not t.is_const]
         grid = [self.relations.term([c.grid[k] for c in column], f"grid[{k}] {what}", first.host) for k in range(3)]
         self.relations.known[:] = before
         xyz = (grid[0], grid[1], grid[2])
-        return SymbolicLaunch(first.kernel, family.base, tuple(operands), xyz, first.host, widened)
+        return SymbolicLaunch(first.kernel, family.base, passed.operands, xyz, first.host, widened, passed.narrowed)
 
     def operand(self, values: Sequence[Any], what: str, launch: Launch, unused: bool) -> Term | View:
         pairs = zip(values, self.traces, strict=True)

@@ -1,32 +1,52 @@
-"""Numbers that Triton passes as fp32 to a kernel that computes in fp64: x * s of a tensor in fp64 is x * float32(s).
+"""Numbers of Python that Triton passes to a kernel as fp32.
+
+    x * s    of a tensor in fp64 is x * float32(s)            x > s    of one in fp32 is x > float32(s)
 
 Which of them reach fp64, and by which operations, is not looked at."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from trilift.lift.cases.declaration import Spec
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.constants import as_float32
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
+from trilift.lift.ttir.written_constants import rounded_arguments
 
 from ..model.configuration import View
 
 
-def as_passed(
-    module: Module, operands: Sequence[Term | View], scalars: Mapping[str, Spec]
-) -> tuple[list[Term | View], int | None]:
-    """The operands of a launch with such numbers as fp32 has them, and which is another number than is known."""
-    out, unknown = list(operands), None
-    if not module.computes_in_double:
-        return out, None
-    for k, (x, argument) in enumerate(zip(operands, module.entry.args, strict=False)):
-        if not isinstance(x, Term) or x.type != T.REAL or argument.type.element != "f32":
+@dataclass(frozen=True)
+class Passed:
+    """The operands of a launch as fp32 has them. `unknown`: the position of one that is another number in fp64 than is
+    known, None if there is none; `narrowed`: those of fp64 that lose digits on which a truth value hangs."""
+
+    operands: tuple[Term | View, ...]
+    unknown: int | None
+    narrowed: frozenset[int]
+
+
+def as_passed(module: Module, operands: Sequence[Term | View], scalars: Mapping[str, Spec]) -> Passed:
+    """The operands of a launch, of which those are rounded whose rounding decides."""
+    out = list(operands)
+    narrowed = set()
+    unknown = None
+    for k in sorted(rounded_arguments(module)):
+        x = operands[k]
+        if not isinstance(x, Term) or x.type != T.REAL:
             continue
         if x.is_const:
             out[k] = T.const(as_float32(float(x.attr)))
-        elif x.op != "scalar" or x.attr not in scalars or scalars[str(x.attr)].dtype != "f32":
+        elif module.computes_in_double and not _is_single(x, scalars):
             unknown = k
-    return out, unknown
+        elif any(s.op == "scalar" and s.attr in scalars and scalars[str(s.attr)].dtype == "f64" for s in x.walk()):
+            narrowed.add(k)
+    return Passed(tuple(out), unknown, frozenset(narrowed))
+
+
+def _is_single(x: Term, scalars: Mapping[str, Spec]) -> bool:
+    """Whether a number is a scalar that is declared in fp32."""
+    return x.op == "scalar" and x.attr in scalars and scalars[str(x.attr)].dtype == "f32"

@@ -8,13 +8,13 @@ operations have to be exact, and in how many bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from trilift.lift.interpreter.interpret import TERMINATORS
 from trilift.lift.terms.exactness import DIGITS, TF32_DIGITS, Flow
-from trilift.lift.terms.term import Term
+from trilift.lift.terms.term import INT, REAL, Term
 from trilift.lift.ttir.ir import Block, Module, Op, Value
 
 MOVES = {
@@ -36,18 +36,33 @@ SAME_POINTER = {
     "tt.advance", "tt.gather",
 }  # fmt: skip
 FOLDS = {"tt.reduce", "tt.scan"}
+REAL_DATA = {"scalar", "read", "undef", "opaque"}
 
 
-def follow(flow: Flow, module: Module, held: Mapping[Value, Hashable]) -> None:
-    """Adds the numbers of a kernel. `held`: the key of the memory behind each pointer argument."""
-    _Kernel(flow, module, held).add()
+def follow(
+    flow: Flow,
+    module: Module,
+    held: Mapping[Value, Hashable],
+    passed: Mapping[Value, Term],
+    narrowed: Collection[Value] = (),
+) -> None:
+    """Adds the numbers of a kernel. `held`: the key of the memory behind each pointer argument; `passed`: the values of
+    the others, of which those `narrowed` are rounded where they are passed."""
+    _Kernel(flow, module, held, passed, narrowed).add()
 
 
 class _Kernel:
     """One module on its way into a flow. `tags`: the operation that is marked, of those inside a reduction."""
 
-    def __init__(self, flow: Flow, module: Module, held: Mapping[Value, Hashable]) -> None:
-        self.flow, self.module, self.held = flow, module, held
+    def __init__(
+        self,
+        flow: Flow,
+        module: Module,
+        held: Mapping[Value, Hashable],
+        passed: Mapping[Value, Term],
+        narrowed: Collection[Value],
+    ) -> None:
+        self.flow, self.module, self.held, self.passed, self.narrowed = flow, module, held, passed, narrowed
         self.ways = list(_ways(module))
         self.tags = {o: op for op in module.walk() if op.name in FOLDS for r in op.regions for o in r.walk()}
         self.places = self.pointers()
@@ -73,13 +88,25 @@ class _Kernel:
         """Every way in which a float is made, and every place where one is read as something else."""
         for v in self.module.entry.args:
             if v.type.is_float:
-                self.flow.step(v, "data")
+                self.argument(v, self.passed.get(v))
         for to, source in self.ways:
             if to.type.is_float:
                 self.flow.step(to, "same", [source])
         for op in self.module.walk():
             if op.name not in TERMINATORS and not _has_ways(op):
                 self.operation(op)
+
+    def argument(self, v: Value, passed: Term | None) -> None:
+        """A number that the host function passes: real data, one that is known, an integer, or one made of sizes."""
+        digits = DIGITS.get(v.type.element, 0)
+        if v in self.narrowed:
+            self.flow.step(("passed", v), "data")
+            return self.flow.step(v, "narrow", [("passed", v)], digits, v)
+        if passed is None or any(s.op in REAL_DATA and s.type == REAL for s in passed.walk()):
+            return self.flow.step(v, "data")
+        if passed.is_const:
+            return self.flow.step(v, "same", number=float(passed.attr))
+        return self.flow.step(v, "convert" if passed.type == INT else "bits", (), digits, v)
 
     def operation(self, op: Op) -> None:
         """One operation: its results, and its operands where it reads numbers."""

@@ -93,6 +93,7 @@ class Execution:
         self.arguments = [_operand(v, x) for v, x in zip(module.entry.args, operands, strict=True)]
 
     def program(self) -> Program:
+        self.oblige_arguments()
         self.call(self.module.entry, self.arguments)
         accesses, understood = joined(self.accesses, {n: t.pointee for n, t in self.bases.items() if t.pointee})
         return Program(
@@ -264,6 +265,12 @@ class Execution:
             results = [again] if isinstance(again, Tile) else again or []
         for x in results:
             self.oblige_digits(op, x, self.exact[op] if results else None)
+
+    def oblige_arguments(self) -> None:
+        """Integers that the host function passes as floats, and that are read as integers again."""
+        for v, x in zip(self.module.entry.args, self.arguments, strict=True):
+            if v in self.exact and (user := next((op for op in self.module.walk() if v in op.operands), None)):
+                self.oblige_digits(user, x, self.exact[v])
 
     def oblige_digits(self, op: Op, x: Tile, bits: int | None) -> None:
         if x.type.is_float:

@@ -52,7 +52,8 @@ class View:
 class SymbolicLaunch:
     """One launch at every shape. `operands`: in the order of module.entry.args, a View for a pointer, else a term.
     `module` may be one of several that differ only in block sizes: see Configuration.blocks. `widened`: an operand that
-    is rounded to fp32, where the kernel computes in fp64; "" if there is none."""
+    is rounded to fp32, where the kernel computes in fp64; "" if there is none. `narrowed`: the positions of operands of
+    fp64 that the kernel takes in fp32, and compares or makes integers of."""
 
     kernel: str
     module: Module
@@ -60,6 +61,7 @@ class SymbolicLaunch:
     grid: tuple[Term, Term, Term]
     host: Place | None
     widened: str = ""
+    narrowed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

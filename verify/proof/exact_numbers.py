@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trilift.lift.interpreter import random_numbers
@@ -12,7 +13,7 @@ from trilift.lift.pytorch import exact_numbers
 from trilift.lift.pytorch.machine_integers import Rounding
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.exactness import DIGITS, Flow, Marks
-from trilift.lift.terms.term import Axis
+from trilift.lift.terms.term import Axis, Term
 from trilift.lift.ttir.ir import Op
 
 from ..execution.integers_in_floats import follow
@@ -22,7 +23,7 @@ from ..model.verdict import Clause
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from trilift.lift.ttir.ir import Value
+    from trilift.lift.errors import Place
 
 
 def exact_operations(configuration: Configuration) -> tuple[Marks, list[Rounding]]:
@@ -30,6 +31,7 @@ def exact_operations(configuration: Configuration) -> tuple[Marks, list[Rounding
     host operations by `HostOp`, as `lift.pytorch.exact_numbers` marks them. And the roundings to few digits on which an
     integer or a truth value depends."""
     flow = Flow()
+    places: dict[Hashable, Place | None] = {}
     for b in configuration.buffers:
         if b.dtype in DIGITS:
             _initially(flow, b)
@@ -37,11 +39,13 @@ def exact_operations(configuration: Configuration) -> tuple[Marks, list[Rounding
         if isinstance(event, HostOp):
             _host(flow, event)
         else:
-            follow(flow, random_numbers.named(event.module), _held(event))
-    return flow.marks(), [*map(_rounding, exact_numbers.called(flow.roundings()))]
+            _launch(flow, event, places)
+    return flow.marks(), [*map(partial(_rounding, places), exact_numbers.called(flow.roundings()))]
 
 
-def _rounding(tag: Hashable) -> Rounding:
+def _rounding(places: Mapping[Hashable, Place | None], tag: Hashable) -> Rounding:
+    if tag in places:  # a number that is passed
+        return "f32", places[tag]
     if isinstance(tag, HostOp):
         return tag.outputs[0].dtype, tag.place
     if isinstance(tag, tuple):  # an operand of a product of f32, which is rounded first
@@ -67,10 +71,15 @@ def _initially(flow: Flow, b: Buffer) -> None:
     return None if first.op == "undef" else flow.step(b, "opaque")
 
 
-def _held(event: SymbolicLaunch) -> Mapping[Value, Hashable]:
-    """The memory behind the pointers of a launch."""
-    entry = random_numbers.named(event.module).entry.args
-    return {v: x.buffer for v, x in zip(entry, event.operands, strict=True) if isinstance(x, View)}
+def _launch(flow: Flow, event: SymbolicLaunch, places: dict[Hashable, Place | None]) -> None:
+    """Adds a launch. `places`: takes where the host function makes it, for numbers that it narrows."""
+    module = random_numbers.named(event.module)
+    entry = module.entry.args
+    arguments = [*zip(entry, event.operands, strict=True)]
+    held = {v: x.buffer for v, x in arguments if isinstance(x, View)}
+    narrowed = [entry[k] for k in event.narrowed]
+    places.update((v, event.host) for v in narrowed)
+    follow(flow, module, held, {v: x for v, x in arguments if isinstance(x, Term)}, narrowed)
 
 
 def _host(flow: Flow, event: HostOp) -> None:
