@@ -29,13 +29,14 @@ Fold = Callable[..., list[Any]]
 @dataclass(frozen=True, slots=True)
 class Monoid:
     """`meaning(a..., b...)` on numpy arrays; `fold(domain, arrays, axis)` of whole arrays; `sums` the term of a
-    prefix, if n-ary."""
+    prefix, if n-ary; `other`: the fold in another order of the elements, where that decides."""
 
     name: str
     arity: int
     meaning: Callable[..., Sequence[Any]]
     fold: Fold
     row: str | None = None  # the associative row, for scans
+    other: Fold | None = None
 
 
 def _fold(name: str) -> Fold:
@@ -143,10 +144,10 @@ MONOIDS = [
     Monoid("argmin", 2, _better(np.less, True), _position("argmin")),
     Monoid("argmax, last", 2, _better(np.greater, False), _position("argmax", last=True)),
     Monoid("argmin, last", 2, _better(np.less, False), _position("argmin", last=True)),
-    Monoid("argmax, any", 2, _strict(np.greater, False), _position("argmax")),
-    Monoid("argmin, any", 2, _strict(np.less, False), _position("argmin")),
-    Monoid("argmax, any", 2, _strict(np.greater, True), _position("argmax")),
-    Monoid("argmin, any", 2, _strict(np.less, True), _position("argmin")),
+    Monoid("argmax, any", 2, _strict(np.greater, False), _position("argmax"), other=_position("argmax", last=True)),
+    Monoid("argmin, any", 2, _strict(np.less, False), _position("argmin"), other=_position("argmin", last=True)),
+    Monoid("argmax, any", 2, _strict(np.greater, True), _position("argmax"), other=_position("argmax", last=True)),
+    Monoid("argmin, any", 2, _strict(np.less, True), _position("argmin"), other=_position("argmin", last=True)),
     Monoid("sums", 2, lambda a, b, c, d: [a + c, b + d],
            lambda domain, xs, axis: [domain.fold("sum", x, axis) for x in xs]),
     Monoid("softmax", 2, _softmax_pair, _softmax),

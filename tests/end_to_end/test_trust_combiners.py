@@ -13,7 +13,7 @@ from trilift.verify.runs.observe import observe
 from trilift.verify.runs.races import rebracketed
 
 
-@pytest.mark.parametrize("name", ["decayed", "difference", "tree_mean"])
+@pytest.mark.parametrize("name", ["decayed", "difference", "tree_mean", "last_of_ties"])
 def test_a_combiner_that_is_not_associative_is_not_tested(name: str) -> None:
     (proof,) = prove(getattr(K, name))
     assert proof.verdict is Verdict.UNKNOWN
@@ -29,3 +29,8 @@ def test_the_elements_that_change_are_named() -> None:
     run = observe(K.decayed, {}, 0)
     assert run is not None
     assert np.flatnonzero(rebracketed(run)["out"]).tolist() == list(range(2, 8))
+
+
+def test_a_combiner_that_asks_which_of_two_equal_numbers_is_first_may_be_tested() -> None:
+    (proof,) = prove(K.first_of_ties)
+    assert proof.verdict is Verdict.TESTED, proof.reason

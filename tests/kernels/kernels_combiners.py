@@ -79,3 +79,33 @@ def tree_mean(x):
 @tree_mean.reference
 def _(x):
     return x.mean().reshape(1)
+
+
+@triton.jit
+def argmax_kernel(x_ptr, out_ptr, N, LEFT: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=-2147483648)
+    tl.store(out_ptr, tl.argmax(x, 0, tie_break_left=LEFT))
+
+
+def argmax(x, left):
+    out = torch.empty(1, dtype=torch.int64)
+    argmax_kernel[(1,)](x, out, x.shape[0], LEFT=left, BLOCK=64)
+    return out
+
+
+@case(x="i32[N]", where="N <= 64")
+def last_of_ties(x):
+    """x = [7, 7]: either position."""
+    return argmax(x, False)
+
+
+last_of_ties.reference(lambda x: torch.argmax(x).reshape(1))
+
+
+@case(x="i32[N]", where="N <= 64")
+def first_of_ties(x):
+    return argmax(x, True)
+
+
+first_of_ties.reference(lambda x: torch.argmax(x).reshape(1))

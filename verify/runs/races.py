@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -180,8 +180,11 @@ def at_once(run: Observation) -> dict[str, np.ndarray]:
 def rebracketed(run: Observation) -> dict[str, np.ndarray]:
     """The outputs that change when combiners of tl.reduce and tl.associative_scan take their elements in another order:
     Triton promises none."""
-    combines = any(op.name in ("tt.reduce", "tt.scan") for page in run.launches for op in page.launch.module().walk())
-    return differing(run.outputs, run.again(kind=Rebracketed)) if combines else {}
+    return differing(run.outputs, run.again(kind=Rebracketed)) if _combines(run) else {}
+
+
+def _combines(run: Observation) -> bool:
+    return any(op.name in ("tt.reduce", "tt.scan") for page in run.launches for op in page.launch.module().walk())
 
 
 def interleaved(run: Observation) -> str:
@@ -323,10 +326,22 @@ def unpromised(case: Case, shapes: Iterable[Dims], seed: int = 0) -> str:
             return why
         if not _waits(run) and (changed := next(iter(backwards(run)), "")):
             return f"{changed} depends on an order that nothing promises: it differs where the programs run backwards"
-        if changed := next(iter(rebracketed(run)), ""):
+        if changed := next((n for r in (run, *_tied(run)) for n in rebracketed(r)), ""):
             why = "a combiner that is not associative and commutative"
             return f"{changed} depends on an order that nothing promises: {why}"
     return ""
+
+
+def _tied(run: Observation) -> Iterator[Observation]:
+    """The same run with equal elements in every tensor that may have them: a combiner may only then ask which of two
+    comes first."""
+    if not _combines(run):
+        return
+    may = {n for n, s in run.case.tensors.items() if not s.distinct}
+    inputs = {n: np.full_like(x, x.flat[0]) if n in may and x.size else x for n, x in run.inputs.items()}
+    tied = replace(run, inputs=inputs)
+    if (outputs := tied.again()) is not None:
+        yield replace(tied, outputs=outputs)
 
 
 def _waits(run: Observation) -> bool:

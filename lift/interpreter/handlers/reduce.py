@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def _reduce(run: Run, op: Op, *xs: Any) -> list[Any]:
     axis, m = op.attrs["axis"], monoid(run, op)
     if m is not None:
-        out = m.fold(run.domain, xs, axis)
+        out = (m.other if run.rebracketed and m.other else m.fold)(run.domain, xs, axis)
     else:
         out = (_backwards if run.rebracketed else tree)(run, op.regions[0], list(xs), axis)
     return [_typed(x, v.type) for x, v in zip(out, op.results, strict=True)]
