@@ -13,6 +13,7 @@ import numpy as np
 from ..capture.trace import Trace
 from ..cases.declaration import Case
 from ..errors import CaseError, NotLifted, TriliftError
+from ..interpreter import interpret
 from ..language.evaluate import NegativeSize, evaluate
 from ..runtime.budget import BUDGETS
 from ..terms import construct as T
@@ -176,17 +177,21 @@ class Run:
 
 def run_kernel(trace: Trace, inputs: Arrays) -> Run:
     """The outputs of the traced launches in float64."""
-    from ..interpreter import interpret
     from .execute import replay
 
     errors, unfit = list[TriliftError](), list[Op]()
+    values = replay(trace, {name: x.copy() for name, x in inputs.items()}, errors, kind=_watching(unfit))
+    return Run(trace, inputs, values, errors, bool(unfit))
+
+
+def _watching(unfit: list[Op]) -> type[interpret.Run]:
+    """Runs that take note of conversions to integers which floats do not fit."""
 
     class Watched(interpret.Run):
         def unfit(self, op: Op) -> None:
             unfit.append(op)
 
-    values = replay(trace, {name: x.copy() for name, x in inputs.items()}, errors, kind=Watched)
-    return Run(trace, inputs, values, errors, bool(unfit))
+    return Watched
 
 
 def arguments(case: Case, dims: Mapping[str, int | float], seed: int) -> dict[str, Any]:
@@ -261,14 +266,16 @@ def right_where_rounded(
 ) -> np.ndarray:
     """Where the kernel with every result rounded to its own type gives the expected number, from which it deviates by
     `error` in float64: (x + 1.5 * 2^23) - 1.5 * 2^23 is the nearest integer in float32. A wrong constant is as wrong
-    when it is rounded. Nowhere, if that needs more programs or steps. A float that rounding takes beyond the limits of
-    an integer becomes another one on every device."""
-    found = left(trace, inputs, Rounded(), programs, steps)
+    when it is rounded. Nowhere, if that needs more programs or steps. A float that does not fit the integer it becomes,
+    for it is rounded, is another one on every device."""
+    unfit: list[Op] = []
+    found = left(trace, inputs, Rounded(), programs, steps, _watching(unfit))
     if found is None or name not in found or found[name].shape != expected.shape:
         return np.zeros(error.shape, bool)
     again = deviation(found[name], expected)
     right = (again <= NEAR) & (again * FARTHER <= error)
-    return np.asarray(right | (_at_limits(found[name], found[name].dtype) & _at_limits(expected, found[name].dtype)))
+    dtype = found[name].dtype
+    return np.asarray(right | (_at_limits(found[name], dtype) & _at_limits(expected, dtype) if unfit else False))
 
 
 def _at_limits(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

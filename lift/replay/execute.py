@@ -21,11 +21,10 @@ from ..interpreter.memory import Memory
 from ..interpreter.registry import signed_term, unsigned_term
 from ..runtime.budget import OutOfSteps, OutOfTime
 from ..terms import term as T
-from ..terms.constants import as_float32
 from ..terms.domain import FLOAT64, SYMBOLIC, Ids, as_ids, on_distinct
 from ..terms.ranges import Ranges, dtype_interval
 from ..terms.spec import Spec
-from ..ttir.written_constants import rounded_arguments
+from ..ttir.written_constants import passed_number, rounded_arguments
 from ..ttir.written_pointers import written
 from . import torch_ops
 from .storage import ensure
@@ -191,5 +190,5 @@ def _operand(x: Any, as_passed: bool) -> Any:
     if isinstance(x, TensorRef):
         return x.address
     if as_passed and isinstance(x, int | float):
-        return as_float32(float(x))
+        return passed_number(float(x))
     return x.data_ptr() if hasattr(x, "data_ptr") else x

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..capture.trace import Trace
 from ..errors import Place, TriliftError
-from ..interpreter import interpret  # noqa: F401  (interpret fills the tables)
+from ..interpreter import interpret
 from ..interpreter.handlers import reduce
 from ..interpreter.machine import cell
 from ..interpreter.memory import Memory
@@ -129,9 +129,10 @@ def left(
     domain: Rounded,
     programs: int = RUN_PROGRAMS,
     steps: int = BUDGETS.run.rounded_steps,
+    kind: type[interpret.Run] = interpret.Run,
 ) -> Values | None:
     """The numbers of all types that the launches leave there; None where they cannot be executed with so many programs
-    and steps."""
+    and steps. `kind`: of run."""
     if trace.programs > programs:
         return None
     memory = RoundedMemory(domain)
@@ -140,7 +141,7 @@ def left(
             for name, ref in trace.inputs.items():
                 memory.define(ref, np.asarray(inputs[name]).reshape(ref.shape))
             before = {name: memory.fetch(ref) for name, ref in trace.inputs.items()}
-            events(trace, memory, Ranges(), None)
+            events(trace, memory, Ranges(), None, kind)
             found = {n: (memory.fetch(ref), in_place) for n, (ref, in_place) in results(trace).items()}
     except (TriliftError, ArithmeticError, ValueError, IndexError, TypeError, MemoryError):
         return None

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8, "f8E4M3FN": 4, "f8E4M3FNUZ": 4, "f8E4M3B11FNUZ": 4, "f8E5M2": 3,
           "f8E5M2FNUZ": 3, "f8e4m3fn": 4, "f8e4m3fnuz": 4, "f8e5m2": 3, "f8e5m2fnuz": 3}  # fmt: skip
 TF32_DIGITS = 11
+LEAST_FACTOR = 2.0**-20  # several of which do not make a number of f32 too small
 FRACTION_BITS = 24  # a number with more bits behind the point is of unknown digits
 
 CONSTANT, INTEGERS, DATA = range(3)  # what a number is made of: the largest of its parts
@@ -77,19 +78,31 @@ def _added(*xs: Origin) -> Origin:
     parts = [x for x in xs if not x.is_zero]
     if len(parts) < 2:
         return replace(_joined(*xs), number=None) if not parts else parts[0]
-    out = _joined(*parts)
-    return replace(out, number=None, sign_kept=out.sign_kept and out.nonnegative)
+    out = _computed(*parts)
+    return replace(out, sign_kept=out.sign_kept and out.nonnegative)
+
+
+def _computed(*xs: Origin) -> Origin:
+    """One of several, rounded: what is computed of constants is as good as an integer."""
+    out = _joined(*xs)
+    return replace(out, kind=max(INTEGERS, out.kind), number=None)
 
 
 def _difference(x: Origin, y: Origin) -> Origin:
-    return x if y.is_zero else replace(_joined(x, y), number=None, sign_kept=False, nonnegative=False)
+    return x if y.is_zero else replace(_computed(x, y), sign_kept=False, nonnegative=False)
 
 
 def _product(*xs: Origin) -> Origin:
     scales = [x.scale for x in xs]
     total = None if None in scales else sum(s for s in scales if s is not None)
     known = total if total is not None and total <= FRACTION_BITS else None
-    return replace(_joined(*xs), scale=known, number=None)
+    out = _computed(*xs)
+    return replace(out, scale=known, sign_kept=out.sign_kept and all(_keeps_signs(x) for x in xs))
+
+
+def _keeps_signs(x: Origin) -> bool:
+    """Whether a product with the number is not 0 for being too small."""
+    return x.scale is not None or (x.number is not None and abs(x.number) >= LEAST_FACTOR)
 
 
 def _negative(x: Origin) -> Origin:
@@ -139,11 +152,12 @@ RULES: dict[str, Rule] = {
     "dot": Rule(lambda a, b, *c: _added(_product(a, b), *c)),
     "whole": Rule(_whole, rounds=False, asks=False),  # floor and its like: their operand is read as an integer
     "opaque": Rule(_opaque, known=False, asks=False),
+    "atomic": Rule(lambda *xs: _computed(_opaque(*xs)), known=False, asks=False),  # a sum in any order
 }  # fmt: skip
 
 
 COMPUTED = {"add", "sub", "mul", "div", "dot", "opaque"}
-ANY_OF = {"same", "max", "opaque", "whole"}  # rules that say something of the inputs that are known so far
+ANY_OF = {"same", "max", "opaque", "atomic", "whole"}  # rules that say something of the inputs that are known so far
 ONE_OF = {"same", "max", "cast", "narrow", "neg", "abs"}  # rules whose result may be an integer though others are not
 
 
@@ -229,7 +243,8 @@ class Flow:
 
     def roundings(self) -> dict[Hashable, None]:
         """The operations on real data that round it to few digits, with a truth value, an index or an integer that
-        depends on that: a comparison with 0 too, for 1e-8 is 0 in f16."""
+        depends on that: a comparison with 0 too, for 1e-8 is 0 in f16. Constants that are not known to have few digits
+        count as data."""
         if not any(s.rounds_much for steps in self.steps.values() for s in steps):
             return {}
         origins = self.origins()
@@ -238,7 +253,8 @@ class Flow:
         seen: set[Hashable] = set()
         while todo:
             key = todo.pop()
-            if key in seen or origins.get(key, Origin()).kind != DATA:
+            made = origins.get(key, Origin())
+            if key in seen or (made.kind != DATA and made.scale is not None):
                 continue
             seen.add(key)
             for s in self.steps.get(key, ()):

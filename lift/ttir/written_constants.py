@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import math
 
+from ..terms.constants import as_float32
 from .attributes import FLOATS, rounded
 from .conversions import CONVERSION
 from .ir import Module, Op, Value, users
+from .written_pointers import WRITERS
 
 NARROW = FLOATS.keys() - {"f32", "f64"}
 DIGITS = 9  # at most, of a decimal
 EXACT = 32  # times a power of two: numbers below are written as they are, 0.375 and 2 ** -10
 DECIDING = {"arith.cmpf", *CONVERSION.values()}
+HOLDING = {
+    "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "arith.extf", "arith.negf", "math.absf",
+    "arith.select", "arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf", "tt.clampf",
+}  # fmt: skip
 HANDING_ON = {"scf.yield", "scf.condition", "tt.return", "tt.call"}  # out of a loop, a branch or a function
 
 
@@ -46,11 +52,32 @@ def decimal(value: float, element: str) -> float:
 
 
 def rounded_arguments(module: Module) -> frozenset[int]:
-    """The numbers that Triton passes as fp32, by position, whose rounding decides: a comparison or an integer may hang
-    on one, or the kernel computes in fp64, where x * s is x * float32(s)."""
-    used = users(module.walk())
+    """The numbers that Triton passes as fp32, by position, whose rounding decides: one is compared or made an integer
+    as it is, or the kernel computes in fp64, where x * s is x * float32(s)."""
     floats = [k for k, v in enumerate(module.entry.args) if v.type.element == "f32" and not v.type.shape]
-    return frozenset(k for k in floats if module.computes_in_double or _decides(module.entry.args[k], used))
+    if module.computes_in_double or not floats:
+        return frozenset(floats)
+    used = users(module.walk())
+    return frozenset(k for k in floats if _is_compared(module.entry.args[k], used))
+
+
+def passed_number(x: float) -> float:
+    """A number as Triton passes it; itself where fp32 has none that is near."""
+    found = as_float32(x)
+    return found if math.isfinite(found) else x
+
+
+def _is_compared(v: Value, used: dict[Value, list[Op]]) -> bool:
+    """Whether a comparison, a conversion to an integer or memory takes the value, or one of several."""
+    todo, seen = [v], {v}
+    while todo:
+        for op in used.get(todo.pop(), ()):
+            if op.name in DECIDING or op.name in WRITERS:
+                return True
+            more = [r for r in op.results if r not in seen] if op.name in HOLDING else []
+            seen.update(more)
+            todo += more
+    return False
 
 
 def _decides(v: Value, used: dict[Value, list[Op]]) -> bool:

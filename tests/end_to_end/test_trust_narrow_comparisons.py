@@ -82,8 +82,9 @@ def test_a_reference_that_differs_by_device_is_an_error() -> None:
         prove(kernels.limited_at_tenth)
 
 
-def test_a_number_that_is_passed_is_not_the_one_of_a_comparison_in_f64() -> None:
-    (proof,) = prove(kernels.above_passed_tenth, fallback=False)
+@pytest.mark.parametrize("name", ["above_passed_tenth", "above_stored"])
+def test_a_number_that_is_passed_is_not_the_one_of_a_comparison_in_f64(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name), fallback=False)
     assert proof.verdict.value == "UNKNOWN", proof.claim
 
 
@@ -93,14 +94,17 @@ def test_a_number_that_is_passed_is_compared_as_fp32_has_it() -> None:
     assert proof.verdict.value == "REFUTED", proof.reason
 
 
-@pytest.mark.parametrize("name", ["above_passed_tenth_in_f32", "above_scalar"])
+@pytest.mark.parametrize("name", ["above_passed_tenth_in_f32", "above_scalar", "moving_mean"])
 def test_a_number_that_both_sides_round_owes_nothing(name: str) -> None:
     (proof,) = prove(getattr(kernels, name))
     assert proof.verdict.value == "PROVED", proof.reason
     assert not [c for c in proof.contract if "rounding" in c.text]
 
 
-def test_a_scalar_in_f64_that_is_compared_in_f32_owes_that_nothing_depends_on_it() -> None:
-    (proof,) = prove(kernels.above_wide_scalar)
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("above_wide_scalar", "f32"), ("above_mean", "f32"), ("above_narrowed", "f16")]
+)
+def test_a_number_that_is_rounded_and_compared_owes_that_nothing_depends_on_it(name: str, dtype: str) -> None:
+    (proof,) = prove(getattr(kernels, name))
     assert proof.verdict.value == "PROVED", proof.reason
-    assert [c.text for c in proof.contract if "rounding to f32" in c.text], proof.contract
+    assert [c.text for c in proof.contract if f"rounding to {dtype}" in c.text], proof.contract

@@ -40,7 +40,7 @@ UNDER = {
 UNPROVED = ("scaled_and_back", "third_by_a_quotient", "ratio_passed")
 RIGHT = (
     "int8_through_half", "int16_through_single", "int32_through_double", "sign_in_single", "doubled_in_single",
-    "sum_of_two_in_single", "real_of_int32",
+    "sum_of_two_in_single", "real_of_int32", "times_two_passed",
 )  # fmt: skip
 DIGITS = ("2048", "256", "16777216", "2^24", "9007199254740992")
 
@@ -61,6 +61,16 @@ def test_integers_of_rounded_floats_are_not_proved(name: str) -> None:
 def test_a_reference_that_rounds_is_not_proved_equal() -> None:
     (proof,) = prove(through.reference_scales_and_back)
     assert proof.verdict.value == "UNKNOWN", proof.claim
+
+
+def test_limits_of_integers_that_no_float_reaches_are_told_apart() -> None:
+    (proof,) = prove(through.limits_by_sign)
+    assert proof.verdict.value == "REFUTED", proof.reason
+
+
+def test_a_float_that_rounding_takes_beyond_an_integer_is_no_counterexample() -> None:
+    (proof,) = prove(through.ratio_passed_of_int32)
+    assert proof.verdict.value == "UNKNOWN", proof.counterexample
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -277,3 +277,74 @@ def above_scalar(x, s):
 
 
 above_scalar.reference(lambda x, s: x > s)
+
+
+@case(x="f32[N]")
+def above_mean(x):
+    """N = 3, x = float32(1 / 3): False against True."""
+    return above(x, 1 / x.numel())
+
+
+above_mean.reference(lambda x: x.double() > 1 / x.numel())
+
+
+@triton.jit
+def above_narrowed_kernel(x_ptr, out_ptr, s, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0.0)
+    tl.store(out_ptr + i, x > s.to(tl.float16).to(tl.float32), mask=i < N)
+
+
+@case(x="f32[N]")
+def above_narrowed(x):
+    """x = 0.09998, between float16(0.1) and 0.1: True against False."""
+    out = torch.empty(x.shape, dtype=torch.bool)
+    above_narrowed_kernel[(triton.cdiv(x.numel(), 64),)](x, out, 0.1, x.numel(), BLOCK=64)
+    return out
+
+
+above_narrowed.reference(lambda x: x > 0.1)
+
+
+@triton.jit
+def keep_kernel(out_ptr, s):
+    tl.store(out_ptr, s)
+
+
+@triton.jit
+def above_stored_kernel(x_ptr, limit_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) > tl.load(limit_ptr), mask=i < N)
+
+
+@case(x="f32[N]")
+def above_stored(x):
+    """x = float32(0.1): False against True."""
+    limit, out = torch.empty(1), torch.empty(x.shape, dtype=torch.bool)
+    keep_kernel[(1,)](limit, 0.1)
+    above_stored_kernel[(triton.cdiv(x.numel(), 64),)](x, limit, out, x.numel(), BLOCK=64)
+    return out
+
+
+above_stored.reference(lambda x: x.double() > 0.1)
+
+
+@triton.jit
+def mean_kernel(m_ptr, g_ptr, out_ptr, beta, step, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m, g = tl.load(m_ptr + i, mask=i < N), tl.load(g_ptr + i, mask=i < N)
+    u = g
+    if step > 1:
+        u = beta * m + (1 - beta) * g
+    tl.store(out_ptr + i, tl.where(u > 0, u, 0.0), mask=i < N)
+
+
+@case(m="f32[N]", g="f32[N]", step="i32")
+def moving_mean(m, g, step):
+    """A comparison after arithmetic: the digits of beta are those of a real number."""
+    out = torch.empty_like(m)
+    mean_kernel[(triton.cdiv(m.numel(), 64),)](m, g, out, 0.9, step, m.numel(), BLOCK=64)
+    return out
+
+
+moving_mean.reference(lambda m, g, step: torch.relu(0.9 * m + 0.1 * g if step > 1 else g))

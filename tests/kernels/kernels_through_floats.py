@@ -434,3 +434,30 @@ def integers_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
         j = k + tl.arange(0, BLOCK)
         total += (tl.load(x_ptr + j, mask=j < N, other=0) > 0).to(tl.int64)
     tl.store(out_ptr, tl.sum(total))
+
+
+@case(x="i8[N]")
+def limits_by_sign(x):
+    """x = 0: -128 against 127. No float is rounded beyond the limits of i8."""
+    out = torch.empty_like(x)
+    sign_limits_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+@triton.jit
+def sign_limits_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0)
+    tl.store(out_ptr + i, tl.where(x > 0, 127, -128).to(tl.int8), mask=i < N)
+
+
+limits_by_sign.reference(lambda x: torch.full_like(x, 127))
+
+
+@case(x="i32[M]", y="f32[N]")
+def ratio_passed_of_int32(x, y):
+    """N = 3, x = 2^31 - 2: float32 makes 2^31 of it, which every device converts in its own way."""
+    return passed(x, x, y.shape[0] / 3, "times")
+
+
+ratio_passed_of_int32.reference(lambda x, y: (x * (y.shape[0] / 3)).to(torch.int32))

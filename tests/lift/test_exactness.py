@@ -104,9 +104,51 @@ def test_one_constant_is_no_count() -> None:
     flow = Flow()
     flow.step("third", "same", number=1 / 3)
     flow.step("same", "same", ("third", "third"))
-    flow.step("z", "mul", ("same", "third"), 24, "product")
-    flow.sink("z")
+    flow.sink("same")
     assert flow.marks() == {}
+
+
+def test_what_is_computed_of_a_constant_must_fit_its_digits() -> None:
+    flow = Flow()
+    flow.step("one", "same", number=1.0)
+    flow.step("total", "add", ("one", "one"), 24, "sum")
+    flow.step("s", "same", number=4097.0)
+    flow.step("square", "mul", ("s", "s"), 24, "product")
+    flow.sink("total")
+    flow.sink("square")
+    assert flow.marks() == {"sum": 24, "product": 24}
+
+
+def test_a_sum_of_atomics_is_of_unknown_digits() -> None:
+    flow = Flow()
+    flow.step("one", "same", number=1.0)
+    flow.step("memory", "same", number=0.0)
+    flow.step("memory", "atomic", ("one",), 24, "atomic")
+    flow.sink("memory")
+    assert flow.marks() == {"atomic": None}
+
+
+def test_a_product_with_a_tiny_number_may_lose_its_sign() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("tiny", "same", number=1e-30)
+    flow.step("half", "same", number=0.5)
+    flow.step("zero", "same", number=0.0)
+    for name, factor in (("small", "tiny"), ("halved", "half")):
+        flow.step(name, "mul", ("x", factor), 24, name)
+        flow.sink(name, "zero")
+    assert flow.marks() == {"small": None}
+
+
+def test_a_constant_that_is_narrowed_is_rounded() -> None:
+    flow = Flow()
+    flow.step("x", "data")
+    for name, number in (("tenth", 0.1), ("half", 0.5)):
+        flow.step(name, "same", number=number)
+        flow.step(name + " narrowed", "narrow", (name,), 11, name)
+        flow.sink("x", name + " narrowed")
+        flow.sink(name + " narrowed", "x")
+    assert list(flow.roundings()) == ["tenth"]
 
 
 def test_an_integer_beside_real_data_is_marked() -> None:

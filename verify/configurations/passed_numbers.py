@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from trilift.lift.cases.declaration import Spec
 from trilift.lift.terms import construct as T
-from trilift.lift.terms.constants import as_float32
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
-from trilift.lift.ttir.written_constants import rounded_arguments
+from trilift.lift.ttir.written_constants import passed_number, rounded_arguments
 
 from ..model.configuration import View
 
@@ -22,7 +21,7 @@ from ..model.configuration import View
 @dataclass(frozen=True)
 class Passed:
     """The operands of a launch as fp32 has them. `unknown`: the position of one that is another number in fp64 than is
-    known, None if there is none; `narrowed`: those of fp64 that lose digits on which a truth value hangs."""
+    known, None if there is none; `narrowed`: those that may lose digits on which a truth value hangs."""
 
     operands: tuple[Term | View, ...]
     unknown: int | None
@@ -39,10 +38,9 @@ def as_passed(module: Module, operands: Sequence[Term | View], scalars: Mapping[
         if not isinstance(x, Term) or x.type != T.REAL:
             continue
         if x.is_const:
-            out[k] = T.const(as_float32(float(x.attr)))
-        elif module.computes_in_double and not _is_single(x, scalars):
-            unknown = k
-        elif any(s.op == "scalar" and s.attr in scalars and scalars[str(s.attr)].dtype == "f64" for s in x.walk()):
+            out[k] = T.const(passed_number(float(x.attr)))
+        elif not _is_single(x, scalars):
+            unknown = k if module.computes_in_double else unknown
             narrowed.add(k)
     return Passed(tuple(out), unknown, frozenset(narrowed))
 

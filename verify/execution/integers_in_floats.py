@@ -102,11 +102,12 @@ class _Kernel:
         if v in self.narrowed:
             self.flow.step(("passed", v), "data")
             return self.flow.step(v, "narrow", [("passed", v)], digits, v)
-        if passed is None or any(s.op in REAL_DATA and s.type == REAL for s in passed.walk()):
-            return self.flow.step(v, "data")
-        if passed.is_const:
+        if passed is not None and passed.is_const:
             return self.flow.step(v, "same", number=float(passed.attr))
-        return self.flow.step(v, "convert" if passed.type == INT else "bits", (), digits, v)
+        if passed is not None and passed.type == INT:
+            return self.flow.step(v, "convert", (), digits, v)
+        of_data = passed is None or any(s.op in REAL_DATA and s.type == REAL for s in passed.walk())
+        return self.flow.step(v, "data" if of_data else "bits", (), digits, v)
 
     def operation(self, op: Op) -> None:
         """One operation: its results, and its operands where it reads numbers."""
@@ -133,7 +134,7 @@ class _Kernel:
         added = op.name == "tt.atomic_rmw" and "add" in str(op.attrs.get("atomic_rmw_op", ""))
         for key in self.places.get(op.operands[0], ()):
             if added:
-                self.flow.step(key, "opaque", values, tag=op)
+                self.flow.step(key, "atomic", values, tag=op)
             else:
                 self.flow.step(key, "same", values)
 

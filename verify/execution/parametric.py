@@ -25,7 +25,7 @@ from trilift.lift.runtime.recursion import deep
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.exactness import Marks
 from trilift.lift.terms.term import Axis, Term
-from trilift.lift.ttir.ir import Block, Function, Module, Op, Region, Type, Value
+from trilift.lift.ttir.ir import Block, Function, Module, Op, Region, Type, Value, users
 
 from ..model.program import PIDS, POINTER, Access, Arithmetic, Barrier, Carry, Loop, Program, pointer, term_type
 from . import tile
@@ -268,9 +268,10 @@ class Execution:
 
     def oblige_arguments(self) -> None:
         """Integers that the host function passes as floats, and that are read as integers again."""
+        used = users(self.module.walk()) if self.exact else {}
         for v, x in zip(self.module.entry.args, self.arguments, strict=True):
-            if v in self.exact and (user := next((op for op in self.module.walk() if v in op.operands), None)):
-                self.oblige_digits(user, x, self.exact[v])
+            if v in self.exact and v in used:
+                self.oblige_digits(used[v][0], x, self.exact[v])
 
     def oblige_digits(self, op: Op, x: Tile, bits: int | None) -> None:
         if x.type.is_float:

@@ -52,8 +52,8 @@ class View:
 class SymbolicLaunch:
     """One launch at every shape. `operands`: in the order of module.entry.args, a View for a pointer, else a term.
     `module` may be one of several that differ only in block sizes: see Configuration.blocks. `widened`: an operand that
-    is rounded to fp32, where the kernel computes in fp64; "" if there is none. `narrowed`: the positions of operands of
-    fp64 that the kernel takes in fp32, and compares or makes integers of."""
+    is rounded to fp32, where the kernel computes in fp64; "" if there is none. `narrowed`: the positions of operands
+    that are rounded to fp32 and compared."""
 
     kernel: str
     module: Module
