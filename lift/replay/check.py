@@ -275,7 +275,9 @@ def right_where_rounded(
     again = deviation(found[name], expected)
     right = (again <= NEAR) & (again * FARTHER <= error)
     dtype = found[name].dtype
-    return np.asarray(right | (_at_limits(found[name], dtype) & _at_limits(expected, dtype) if unfit else False))
+    if not unfit or run_kernel(trace, inputs).unfit:
+        return np.asarray(right)
+    return np.asarray(right | (_at_limits(found[name], dtype) & _at_limits(expected, dtype)))
 
 
 def _at_limits(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

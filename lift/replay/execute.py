@@ -24,7 +24,7 @@ from ..terms import term as T
 from ..terms.domain import FLOAT64, SYMBOLIC, Ids, as_ids, on_distinct
 from ..terms.ranges import Ranges, dtype_interval
 from ..terms.spec import Spec
-from ..ttir.written_constants import passed_number, rounded_arguments
+from ..ttir.written_constants import as_passed, rounded_arguments
 from ..ttir.written_pointers import written
 from . import torch_ops
 from .storage import ensure
@@ -181,14 +181,12 @@ def launch(event: Launch, memory: Memory, ranges: Ranges, kind: type[Run] = Run)
         ensure(memory, ref)
     module = event.module()
     rounded = rounded_arguments(module)
-    operands = [_operand(x, k in rounded) for k, x in enumerate(event.operands)]
+    operands = [as_passed(_operand(x), k, rounded) for k, x in enumerate(event.operands)]
     interpret.run(random_numbers.named(module), operands, event.grid, memory, ranges, kind)
 
 
-def _operand(x: Any, as_passed: bool) -> Any:
-    """A number, rounded as Triton passes it where that decides; of a tensor, or what stands for one, its address."""
+def _operand(x: Any) -> Any:
+    """A number; of a tensor, and of what stands for one, its address."""
     if isinstance(x, TensorRef):
         return x.address
-    if as_passed and isinstance(x, int | float):
-        return passed_number(float(x))
     return x.data_ptr() if hasattr(x, "data_ptr") else x

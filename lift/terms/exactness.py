@@ -101,8 +101,8 @@ def _product(*xs: Origin) -> Origin:
 
 
 def _keeps_signs(x: Origin) -> bool:
-    """Whether a product with the number is not 0 for being too small."""
-    return x.scale is not None or (x.number is not None and abs(x.number) >= LEAST_FACTOR)
+    """Whether a product with the number is not 0 for the number being too small."""
+    return x.number is None or x.scale is not None or abs(x.number) >= LEAST_FACTOR
 
 
 def _negative(x: Origin) -> Origin:
@@ -139,6 +139,7 @@ RULES: dict[str, Rule] = {
     "convert": Rule(lambda *_: Origin(INTEGERS, 0, False, True), asks=False),  # an integer as a float
     "count": Rule(lambda *_: Origin(INTEGERS, 0, True, True), asks=False),  # one that is not negative
     "bits": Rule(lambda *_: Origin(INTEGERS, None, False, False), known=False, asks=False),  # its bits as a float
+    "sized": Rule(lambda *_: Origin(INTEGERS, None, False, True), known=False, asks=False),  # made of sizes: 1 / N
     "same": Rule(_joined, rounds=False),
     "cast": Rule(_joined),
     "narrow": Rule(_joined),  # a cast to a format of fewer digits
@@ -152,7 +153,7 @@ RULES: dict[str, Rule] = {
     "dot": Rule(lambda a, b, *c: _added(_product(a, b), *c)),
     "whole": Rule(_whole, rounds=False, asks=False),  # floor and its like: their operand is read as an integer
     "opaque": Rule(_opaque, known=False, asks=False),
-    "atomic": Rule(lambda *xs: _computed(_opaque(*xs)), known=False, asks=False),  # a sum in any order
+    "atomic": Rule(lambda *xs: replace(_added(*xs, *xs), scale=None), known=False, asks=False),  # a sum in any order
 }  # fmt: skip
 
 
@@ -218,12 +219,14 @@ class Flow:
 
     def _as_real(self, key: Hashable, against: Hashable | None, origins: dict[Hashable, Origin]) -> bool:
         """Whether a comparison is with itself, with 0 where rounding changes nothing, or of a number of unknown digits
-        with real data, which is as good as one of real numbers."""
+        with real data or an infinity, which is as good as one of real numbers."""
         other, own = origins.get(against) if against is not None else None, origins.get(key, Origin())
         if other is None:
             return False
         if other.kind == DATA and own.scale is None:
             return True
+        if other.number is not None and math.isinf(other.number):
+            return own.scale is None and own.number is None
         return key == against or (other.is_zero and (own.sign_kept or own.kind == DATA))
 
     def _asked(self, s: Step, origins: dict[Hashable, Origin], out: Marks) -> Sequence[Hashable]:

@@ -7,6 +7,8 @@ is the shortest decimal that rounds to it. Where a comparison may hang on it, th
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import TypeVar
 
 from ..terms.constants import as_float32
 from .attributes import FLOATS, rounded
@@ -14,7 +16,9 @@ from .conversions import CONVERSION
 from .ir import Module, Op, Value, users
 from .written_pointers import WRITERS
 
+X = TypeVar("X")
 NARROW = FLOATS.keys() - {"f32", "f64"}
+NEAR = 2.0**-20  # relative; of two numbers that fp32 may make one
 DIGITS = 9  # at most, of a decimal
 EXACT = 32  # times a power of two: numbers below are written as they are, 0.375 and 2 ** -10
 DECIDING = {"arith.cmpf", *CONVERSION.values()}
@@ -51,33 +55,51 @@ def decimal(value: float, element: str) -> float:
     return next((d for d in decimals if rounded(d, element) == rounded(value, element)), value)
 
 
-def rounded_arguments(module: Module) -> frozenset[int]:
-    """The numbers that Triton passes as fp32, by position, whose rounding decides: one is compared or made an integer
-    as it is, or the kernel computes in fp64, where x * s is x * float32(s)."""
+def rounded_arguments(module: Module) -> Mapping[int, frozenset[float] | None]:
+    """The numbers that Triton passes as fp32, by position, whose rounding may decide: one is compared, stored or made
+    an integer as it is, or the kernel computes in fp64, where x * s is x * float32(s). With each the constants that
+    alone it is compared with; None where something else decides."""
     floats = [k for k, v in enumerate(module.entry.args) if v.type.element == "f32" and not v.type.shape]
     if module.computes_in_double or not floats:
-        return frozenset(floats)
+        return dict.fromkeys(floats)
     used = users(module.walk())
-    return frozenset(k for k in floats if _is_compared(module.entry.args[k], used))
+    found = {k: _compared_with(module.entry.args[k], used) for k in floats}
+    return {k: numbers for k, numbers in found.items() if numbers is None or numbers}
 
 
-def passed_number(x: float) -> float:
-    """A number as Triton passes it; itself where fp32 has none that is near."""
-    found = as_float32(x)
-    return found if math.isfinite(found) else x
+def as_passed(x: X, k: int, rounded: Mapping[int, frozenset[float] | None]) -> X | float:
+    """Argument k: a number as Triton passes it where its rounding may decide, for `rounded` of the module; the number
+    itself where fp32 has none that is near, and anything else."""
+    if k not in rounded or not isinstance(x, int | float):
+        return x
+    numbers, found = rounded[k], as_float32(float(x))
+    decides = numbers is None or any(abs(x - n) <= NEAR * abs(n) for n in numbers)
+    return found if decides and math.isfinite(found) else x
 
 
-def _is_compared(v: Value, used: dict[Value, list[Op]]) -> bool:
-    """Whether a comparison, a conversion to an integer or memory takes the value, or one of several."""
+def _compared_with(v: Value, used: dict[Value, list[Op]]) -> frozenset[float] | None:
+    """The constants that a comparison takes beside the value, or one of several; None where one takes another number,
+    or memory or a conversion to an integer takes the value."""
     todo, seen = [v], {v}
+    numbers: set[float] = set()
     while todo:
-        for op in used.get(todo.pop(), ()):
+        u = todo.pop()
+        for op in used.get(u, ()):
+            beside = [_constant(o) for o in op.operands if o is not u] if op.name == "arith.cmpf" and u is v else [None]
             if op.name in DECIDING or op.name in WRITERS:
-                return True
+                if None in beside or not beside:
+                    return None
+                numbers.update(n for n in beside if n is not None)
             more = [r for r in op.results if r not in seen] if op.name in HOLDING else []
             seen.update(more)
             todo += more
-    return False
+    return frozenset(numbers)
+
+
+def _constant(v: Value) -> float | None:
+    """The number of a constant."""
+    value = v.owner.attrs.get("value") if isinstance(v.owner, Op) and v.owner.name == "arith.constant" else None
+    return value if isinstance(value, float) else None
 
 
 def _decides(v: Value, used: dict[Value, list[Op]]) -> bool:

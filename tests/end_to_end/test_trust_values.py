@@ -63,8 +63,9 @@ def test_a_reference_that_rounds_is_not_proved_equal() -> None:
     assert proof.verdict.value == "UNKNOWN", proof.claim
 
 
-def test_limits_of_integers_that_no_float_reaches_are_told_apart() -> None:
-    (proof,) = prove(through.limits_by_sign)
+@pytest.mark.parametrize("name", ["limits_by_sign", "limits_by_floor"])
+def test_limits_of_integers_that_no_float_reaches_are_told_apart(name: str) -> None:
+    (proof,) = prove(getattr(through, name))
     assert proof.verdict.value == "REFUTED", proof.reason
 
 

@@ -334,7 +334,7 @@ def mean_kernel(m_ptr, g_ptr, out_ptr, beta, step, N, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     m, g = tl.load(m_ptr + i, mask=i < N), tl.load(g_ptr + i, mask=i < N)
     u = g
-    if step > 1:
+    if step > 1 and beta > 0:
         u = beta * m + (1 - beta) * g
     tl.store(out_ptr + i, tl.where(u > 0, u, 0.0), mask=i < N)
 

@@ -461,3 +461,21 @@ def ratio_passed_of_int32(x, y):
 
 
 ratio_passed_of_int32.reference(lambda x, y: (x * (y.shape[0] / 3)).to(torch.int32))
+
+
+@triton.jit
+def floor_sign_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.floor(tl.load(x_ptr + i, mask=i < N, other=float("inf"))).to(tl.int32)
+    tl.store(out_ptr + i, tl.where(x > 0, 127, -128).to(tl.int8), mask=i < N)
+
+
+@case(x="f32[N]")
+def limits_by_floor(x):
+    """x = 0: -128 against 127. An infinity fits no integer, but in lanes that are not stored."""
+    out = torch.empty(x.shape, dtype=torch.int8)
+    floor_sign_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+limits_by_floor.reference(lambda x: torch.full_like(x, 127, dtype=torch.int8))

@@ -168,3 +168,37 @@ def test_an_integer_beside_real_data_keeps_its_sign() -> None:
     flow.step("zero", "same", number=0.0)
     flow.sink("either", "zero")
     assert flow.marks() == {}
+
+
+def test_a_number_of_unknown_digits_may_be_compared_with_an_infinity() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("scale", "same", number=0.05)
+    flow.step("y", "mul", ("x", "scale"), 24, "product")
+    flow.step("infinity", "same", number=float("inf"))
+    flow.sink("y", "infinity")
+    assert flow.marks() == {}
+    flow.sink("x", "infinity")
+    assert flow.marks() == {"single": 24}
+
+
+def test_a_count_by_atomics_is_zero_or_not() -> None:
+    flow = Flow()
+    flow.step("zero", "same", number=0.0)
+    flow.step("count", "count", (), 24, "count")
+    flow.step("memory", "same", ("zero",))
+    flow.step("memory", "atomic", ("count",), 24, "atomic")
+    flow.sink("memory", "zero")
+    assert flow.marks() == {}
+
+
+def test_a_product_with_a_size_keeps_its_sign() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("mean", "sized", (), 24, "mean")
+    flow.step("y", "mul", ("x", "mean"), 24, "product")
+    flow.step("zero", "same", number=0.0)
+    flow.sink("y", "zero")
+    assert flow.marks() == {}
+    flow.sink("y")
+    assert flow.marks() == {"product": None}

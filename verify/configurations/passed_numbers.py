@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from trilift.lift.cases.declaration import Spec
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
+from trilift.lift.ttir import written_constants
 from trilift.lift.ttir.ir import Module
-from trilift.lift.ttir.written_constants import passed_number, rounded_arguments
+from trilift.lift.ttir.written_constants import rounded_arguments
 
 from ..model.configuration import View
 
@@ -33,12 +34,13 @@ def as_passed(module: Module, operands: Sequence[Term | View], scalars: Mapping[
     out = list(operands)
     narrowed = set()
     unknown = None
-    for k in sorted(rounded_arguments(module)):
+    rounded = rounded_arguments(module)
+    for k in sorted(rounded):
         x = operands[k]
         if not isinstance(x, Term) or x.type != T.REAL:
             continue
         if x.is_const:
-            out[k] = T.const(passed_number(float(x.attr)))
+            out[k] = T.const(written_constants.as_passed(float(x.attr), k, rounded))
         elif not _is_single(x, scalars):
             unknown = k if module.computes_in_double else unknown
             narrowed.add(k)

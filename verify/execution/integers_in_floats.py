@@ -107,7 +107,7 @@ class _Kernel:
         if passed is not None and passed.type == INT:
             return self.flow.step(v, "convert", (), digits, v)
         of_data = passed is None or any(s.op in REAL_DATA and s.type == REAL for s in passed.walk())
-        return self.flow.step(v, "data" if of_data else "bits", (), digits, v)
+        return self.flow.step(v, "data" if of_data else "sized", (), digits, v)
 
     def operation(self, op: Op) -> None:
         """One operation: its results, and its operands where it reads numbers."""
