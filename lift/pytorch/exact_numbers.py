@@ -329,8 +329,10 @@ def _arguments(node: Node) -> Iterator[Given]:
 
 
 def _is_number(node: Node, name: str, position: int) -> bool:
-    """Whether an argument is a number that is computed with, and no dimension, size or option."""
-    return "number" in str(node.target._schema.arguments[position].type) or "Scalar" in name  # type: ignore[union-attr]
+    """Whether an argument is a number that is computed with (which may stand for a tensor), and no dimension,
+    size or option."""
+    kind = str(node.target._schema.arguments[position].type)  # type: ignore[union-attr]
+    return "number" in kind or "Tensor" in kind or "Scalar" in name
 
 
 def _dtype(x: Nested) -> str | None:

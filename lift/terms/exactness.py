@@ -6,7 +6,8 @@
 Rounding is not modelled: a result that is real is near the real number. A result that is an integer, a truth value or
 an index is not, so that what it is made of must be exact if no real data is in it. Numbers are followed from where they
 are made (`Flow.step`) to where they are read as integers or compared (`Flow.sink`); on the way back every operation
-that rounds is marked.
+that rounds is marked. A number that may be real data or an integer (`where(m, y, x.to(f32))`) is both, each followed
+through what is computed of it.
 
 A float of real data that is cast to fewer digits, or computed in fewer than f32 has, is not near any more: what is
 made of it and compared, or read as an integer, is another (`Flow.roundings`).
@@ -19,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8, "f8E4M3FN": 4, "f8E4M3FNUZ": 4, "f8E4M3B11FNUZ": 4, "f8E5M2": 3,
           "f8E5M2FNUZ": 3, "f8e4m3fn": 4, "f8e4m3fnuz": 4, "f8e5m2": 3, "f8e5m2fnuz": 3}  # fmt: skip
@@ -32,17 +34,32 @@ CONSTANT, INTEGERS, DATA = range(3)  # what a number is made of: the largest of 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """`kind`: of what it is made. `scale`: it is a multiple of 2^-scale, None where that is not known. `nonnegative`,
-    and `sign_kept`: its sign, and whether it is 0, survive rounding. `number`: of a constant."""
+    and `sign_kept`: its sign, and whether it is 0, survive rounding. `number`: of a constant. `converted`: an integer
+    was converted for it. `beside`: of real data that may also be a number without any, its origin then."""
 
     kind: int = CONSTANT
     scale: int | None = 0
     nonnegative: bool = True
     sign_kept: bool = True
     number: float | None = None
+    converted: bool = False
+    beside: Origin | None = None
 
     @property
     def is_zero(self) -> bool:
         return self.number == 0
+
+    @property
+    def without_data(self) -> Origin | None:
+        """Its origin where no real data is in it."""
+        return self.beside if self.kind == DATA else self
+
+    @property
+    def integers(self) -> Origin | None:
+        """Its origin where it must be exact: that of an integer, or of one beside real data."""
+        if self.kind == DATA:
+            return self.beside if self.beside is not None and self.beside.converted else None
+        return self if self.kind == INTEGERS else None
 
 
 def constant(number: float) -> Origin:
@@ -67,7 +84,20 @@ def _joined(*xs: Origin) -> Origin:
     same = xs[0].number if all(x.number == xs[0].number for x in xs) else None
     kept, positive = all(x.sign_kept for x in xs), all(x.nonnegative for x in xs)
     kind = max(INTEGERS if same is None and len(xs) > 1 else CONSTANT, *(x.kind for x in xs))
-    return Origin(kind, known, positive, kept, same)
+    return Origin(kind, known, positive, kept, same, any(x.converted for x in xs))
+
+
+def _parts(x: Origin) -> list[Origin]:
+    """The number, and the integer that it may be beside real data."""
+    return [x] if x.kind != DATA or x.integers is None else [x, x.integers]
+
+
+def _either(*ways: Origin) -> Origin:
+    """Of a number that is made in several ways."""
+    out = _joined(*ways)
+    parts = [w.without_data for w in ways]
+    integers = [x for x in parts if x is not None]
+    return replace(out, beside=_joined(*integers) if integers and out.kind == DATA else None)
 
 
 def _largest(*xs: Origin) -> Origin:
@@ -116,11 +146,16 @@ def _quotient(x: Origin, y: Origin) -> Origin:
 
 
 def _opaque(*xs: Origin) -> Origin:
-    return Origin(max((x.kind for x in xs), default=CONSTANT), None, False, False)
+    kind, converted = max((x.kind for x in xs), default=CONSTANT), any(x.converted for x in xs)
+    return Origin(kind, None, False, False, converted=converted)
 
 
 def _whole(*xs: Origin) -> Origin:
     return replace(_joined(*xs), scale=0, number=None)
+
+
+_CONVERTED = Origin(INTEGERS, 0, False, True, converted=True)
+_BITS = replace(_CONVERTED, scale=None, sign_kept=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +171,10 @@ class Rule:
 
 RULES: dict[str, Rule] = {
     "data": Rule(lambda *_: Origin(DATA, None, False, False), rounds=False, asks=False),
-    "convert": Rule(lambda *_: Origin(INTEGERS, 0, False, True), asks=False),  # an integer as a float
-    "count": Rule(lambda *_: Origin(INTEGERS, 0, True, True), asks=False),  # one that is not negative
-    "bits": Rule(lambda *_: Origin(INTEGERS, None, False, False), known=False, asks=False),  # its bits as a float
-    "sized": Rule(lambda *_: Origin(INTEGERS, None, False, True), known=False, asks=False),  # made of sizes: 1 / N
+    "convert": Rule(lambda *_: _CONVERTED, asks=False),  # an integer as a float
+    "count": Rule(lambda *_: replace(_CONVERTED, nonnegative=True), asks=False),  # one that is not negative
+    "bits": Rule(lambda *_: _BITS, known=False, asks=False),  # the bits of one as a float
+    "sized": Rule(lambda *_: replace(_CONVERTED, scale=None), known=False, asks=False),  # made of sizes: 1 / N
     "same": Rule(_joined, rounds=False),
     "cast": Rule(_joined),
     "narrow": Rule(_joined),  # a cast to a format of fewer digits
@@ -160,6 +195,15 @@ RULES: dict[str, Rule] = {
 COMPUTED = {"add", "sub", "mul", "div", "dot", "opaque"}
 ANY_OF = {"same", "max", "opaque", "atomic", "whole"}  # rules that say something of the inputs that are known so far
 ONE_OF = {"same", "max", "cast", "narrow", "neg", "abs"}  # rules whose result may be an integer though others are not
+
+
+def _result(rule: str, given: Sequence[Origin]) -> Origin:
+    """The origin of a result, with that of an integer beside real data."""
+    out = RULES[rule].origin(*given)
+    parts = [x.without_data for x in given]
+    integers = [x for x in parts if x is not None]
+    known = integers and (rule in ONE_OF or len(integers) == len(parts))
+    return replace(out, beside=RULES[rule].origin(*integers) if known and out.kind == DATA else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,21 +264,29 @@ class Flow:
     def _as_real(self, key: Hashable, against: Hashable | None, origins: dict[Hashable, Origin]) -> bool:
         """Whether a comparison is with itself, with 0 where rounding changes nothing, or of a number of unknown digits
         with real data or an infinity, which is as good as one of real numbers."""
-        other, own = origins.get(against) if against is not None else None, origins.get(key, Origin())
+        other = origins.get(against) if against is not None else None
         if other is None:
             return False
+        own = origins.get(key, Origin())
+        pairs = product(_parts(own), _parts(other))
+        return key == against or all(self._compares_as_real(x, y) for x, y in pairs)
+
+    def _compares_as_real(self, own: Origin, other: Origin) -> bool:
         if other.kind == DATA and own.scale is None:
             return True
         if other.number is not None and math.isinf(other.number):
             return own.scale is None and own.number is None
-        return key == against or (other.is_zero and (own.sign_kept or own.kind == DATA))
+        return other.is_zero and (own.sign_kept or own.kind == DATA)
 
     def _asked(self, s: Step, origins: dict[Hashable, Origin], out: Marks) -> Sequence[Hashable]:
         """Marks one step; what must be exact as well."""
         rule, given = RULES[s.rule], [origins.get(k, Origin()) for k in s.inputs]
-        made = rule.origin(*given)
-        if made.kind != INTEGERS:
-            return s.inputs if s.rule in ONE_OF and made.kind == DATA else ()
+        whole = _result(s.rule, given)
+        made = whole.integers
+        if whole.kind == DATA and s.rule in ONE_OF:
+            return s.inputs
+        if made is None:
+            return ()
         if rule.rounds or not rule.known:
             exact = rule.known and made.scale is not None and s.digits > made.scale
             bits = s.digits - made.scale if exact and made.scale is not None else None
@@ -275,7 +327,7 @@ class Flow:
             for key, steps in self.steps.items():
                 ways = [self._made(s, found) for s in steps]
                 known = [w for w in ways if w is not None]
-                if known and (new := _joined(*known, *([found[key]] if key in found else []))) != found.get(key):
+                if known and (new := _either(*known, *([found[key]] if key in found else []))) != found.get(key):
                     found[key], changed = new, True
         return found
 
@@ -286,4 +338,4 @@ class Flow:
         given = [found[k] for k in s.inputs if k in found]
         if s.inputs and (not given or (len(given) < len(s.inputs) and s.rule not in ANY_OF)):
             return None
-        return RULES[s.rule].origin(*given)
+        return _result(s.rule, given)

@@ -35,6 +35,9 @@ UNDER = {
     "times_one_passed": "x[l0_64 + 64 * pid0], 0) < 16777216",
     "integer_passed": "n < 2^24",
     "either_in_single": "x[l0_64 + 64 * pid0], 0) < 16777216",
+    "either_times_two": " < 16777216",
+    "either_above": " < 16777216",
+    "either_of_int16": " < 16777728",
     "position_through_single": "64 * ((N + 63) // 64) < 2^24",
 }
 UNPROVED = ("scaled_and_back", "third_by_a_quotient", "ratio_passed")

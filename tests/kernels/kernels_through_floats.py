@@ -322,6 +322,10 @@ def passed_kernel(x_ptr, y_ptr, out_ptr, s, N, OP: tl.constexpr, BLOCK: tl.const
         z = x + s.to(tl.int32)
     elif OP == "either":
         z = tl.where(y > 0, y, x.to(tl.float32)).to(tl.int32)
+    elif OP == "either times":
+        z = (tl.where(y > 0, y, x.to(tl.float32)) * s).to(tl.int32)
+    elif OP == "either above":
+        z = (tl.where(y > 0, y, x.to(tl.float32)) - s > 0).to(tl.int32)
     tl.store(out_ptr + i, z, mask=m)
 
 
@@ -356,6 +360,32 @@ def either_in_single(x, y):
 
 
 either_in_single.reference(lambda x, y: torch.where(y > 0, y.to(torch.int32), x))
+
+
+@case(x="i32[N]", y="f32[N]")
+def either_times_two(x, y):
+    """y = 0, x = 16777217: 33554432 against 33554434."""
+    return passed(x, y, 2.0, "either times")
+
+
+either_times_two.reference(lambda x, y: torch.where(y > 0, (y * 2).to(torch.int32), x * 2))
+
+
+@case(x="i32[N]", y="f32[N]")
+def either_above(x, y):
+    """y = 0, x = 16777217: 0 against 1."""
+    return passed(x, y, 16777216.0, "either above")
+
+
+either_above.reference(lambda x, y: (torch.where(y > 0, y.double(), x.double()) - 16777216 > 0).to(torch.int32))
+
+
+@case(x="i16[N]", y="f32[N]")
+def either_of_int16(x, y):
+    return passed(x, y, 512.0, "either above")
+
+
+either_of_int16.reference(lambda x, y: (torch.where(y > 0, y.double(), x.double()) - 512 > 0).to(torch.int32))
 
 
 @case(x="i16[M]", y="f32[N]")

@@ -202,3 +202,26 @@ def test_a_product_with_a_size_keeps_its_sign() -> None:
     assert flow.marks() == {}
     flow.sink("y")
     assert flow.marks() == {"product": None}
+
+
+def test_an_integer_beside_real_data_is_followed_through_arithmetic() -> None:
+    flow = Flow()
+    flow.step("x", "convert", (), 24, "single")
+    flow.step("y", "data")
+    flow.step("either", "same", ("x", "y"))
+    flow.step("two", "same", number=2.0)
+    flow.step("twice", "mul", ("either", "two"), 24, "product")
+    flow.sink("twice")
+    assert flow.marks() == {"product": 24, "single": 24}
+
+
+def test_a_constant_beside_real_data_asks_for_nothing() -> None:
+    flow = Flow()
+    flow.step("y", "data")
+    flow.step("least", "same", number=-1.0)
+    flow.step("most", "same", number=1.0)
+    flow.step("between", "same", ("y", "least", "most"))
+    flow.step("scale", "same", number=127.0)
+    flow.step("scaled", "mul", ("between", "scale"), 24, "product")
+    flow.sink("scaled")
+    assert flow.marks() == {}
