@@ -41,6 +41,7 @@ __all__ = ["Examined", "equal", "examine", "prove"]
 BRANCHES = 4  # of a PyTorch function on sizes that are followed, one after the other
 SHAPES_OF_SEVERAL_PROGRAMS = 4  # at which an order of programs is looked for
 SHAPES_OF_CLASS = 2  # that are run, of a class of shapes in which there is no proof
+VACUOUS = "no input meets all clauses of the proof"
 
 OUR_DEFECT = "the proof claimed the opposite of what a run shows: this is a defect of trilift, please report it"
 
@@ -480,7 +481,7 @@ class _Attempt:
                 return failed(claim, TriliftError("the terms are nested too deeply", self.case.place))
         clauses = [c for s in found for c in s.contract]
         if self.vacuous(clauses):
-            return unknown(claim, "no input meets all clauses of the proof")
+            return unknown(claim, VACUOUS)
         return proved(
             claim,
             tuple(c for s in found for c in s.conditions),
@@ -580,7 +581,7 @@ class _Attempt:
         self.progress("finite fields")
         for outcome in self.field_test(proofs, hints):
             p = proofs[outcome.output]
-            open_ = p.verdict.value == "UNKNOWN" and not p.reason.startswith((INEXACT, NO_SHAPE))
+            open_ = p.verdict.value == "UNKNOWN" and not p.reason.startswith((INEXACT, NO_SHAPE, VACUOUS))
             if not open_ or self.callers.misplaced:
                 continue
             after = self.after_fields(outcome, p)

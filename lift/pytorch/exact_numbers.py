@@ -136,7 +136,7 @@ def _key(flow: Flow, tag: Hashable, g: Given, made: str | None) -> Hashable:
         return g.key
     key = Converted(tag, g.position)
     if g.number is not None:
-        flow.step(key, "same", number=g.number)
+        flow.number(key, g.number, DIGITS[made or DEFAULT], tag)
     elif g.is_float:
         flow.step(key, "data")
     else:
@@ -284,14 +284,14 @@ def _constants(flow: Flow, node: Node, value: Nested) -> None:
     """Adds a tensor of known numbers."""
     import torch
 
-    if (dtype := _dtype(value)) not in DIGITS:
+    if _dtype(value) not in DIGITS:
         return
     with torch._C._DisableTorchDispatch():
         numbers = set(value.detach().double().flatten().tolist())
     if len(numbers) == 1:
         flow.step(node, "same", number=numbers.pop())
     else:
-        flow.step(node, "opaque", (), DIGITS[str(dtype)], node)
+        flow.step(node, "given")
 
 
 def _writes(node: Node) -> bool:

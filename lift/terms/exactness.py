@@ -18,14 +18,14 @@ An IEEE format with p digits has every integer up to 2^p, and every multiple of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8, "f8E4M3FN": 4, "f8E4M3FNUZ": 4, "f8E4M3B11FNUZ": 4, "f8E5M2": 3,
           "f8E5M2FNUZ": 3, "f8e4m3fn": 4, "f8e4m3fnuz": 4, "f8e5m2": 3, "f8e5m2fnuz": 3}  # fmt: skip
 TF32_DIGITS = 11
-LEAST_FACTOR = 2.0**-20  # several of which do not make a number of f32 too small
+SMALL = {53: 1022, 24: 126, 11: 14, 8: 126, 4: 6, 3: 14}  # by digits: e of the least number 2^-e that keeps them
 FRACTION_BITS = 24  # a number with more bits behind the point is of unknown digits
 
 CONSTANT, INTEGERS, DATA = range(3)  # what a number is made of: the largest of its parts
@@ -33,12 +33,14 @@ CONSTANT, INTEGERS, DATA = range(3)  # what a number is made of: the largest of 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`kind`: of what it is made. `scale`: it is a multiple of 2^-scale, None where that is not known. `nonnegative`,
-    and `sign_kept`: its sign, and whether it is 0, survive rounding. `number`: of a constant. `converted`: an integer
+    """`kind`: of what it is made. `scale`: it is a multiple of 2^-scale, `least`: it is 0 or at least 2^-least, None
+    where that is not known. `nonnegative`, and `sign_kept`: its sign, and whether it is 0, survive rounding. `number`:
+    of a constant. `converted`: an integer
     was converted for it. `beside`: of real data that may also be a number without any, its origin then."""
 
     kind: int = CONSTANT
     scale: int | None = 0
+    least: int | None = 0
     nonnegative: bool = True
     sign_kept: bool = True
     number: float | None = None
@@ -64,7 +66,8 @@ class Origin:
 
 def constant(number: float) -> Origin:
     """The origin of a number that is written."""
-    return Origin(CONSTANT, fraction_bits(number), number >= 0, True, number)
+    least = 1 - math.frexp(number)[1] if number and math.isfinite(number) else 0
+    return Origin(CONSTANT, fraction_bits(number), least, number >= 0, True, number)
 
 
 def fraction_bits(number: float) -> int | None:
@@ -75,16 +78,30 @@ def fraction_bits(number: float) -> int | None:
     return bits if bits <= FRACTION_BITS else None
 
 
+def _most(xs: Iterable[int | None]) -> int | None:
+    """The largest, None where one is not known."""
+    every = [*xs]
+    return None if None in every else max(x for x in every if x is not None)
+
+
+def _total(xs: Iterable[int | None], most: int) -> int | None:
+    """The sum, None where a part is not known or it is more than `most`."""
+    total = 0
+    for x in xs:
+        if x is None or (total := total + x) > most:
+            return None
+    return total
+
+
 def _joined(*xs: Origin) -> Origin:
     """One of several: which of several constants is as good as an integer, which counts."""
     if not xs:
         return Origin()
-    scales = [x.scale for x in xs]
-    known = None if None in scales else max(s for s in scales if s is not None)
+    known, least = _most(x.scale for x in xs), _most(x.least for x in xs)
     same = xs[0].number if all(x.number == xs[0].number for x in xs) else None
     kept, positive = all(x.sign_kept for x in xs), all(x.nonnegative for x in xs)
     kind = max(INTEGERS if same is None and len(xs) > 1 else CONSTANT, *(x.kind for x in xs))
-    return Origin(kind, known, positive, kept, same, any(x.converted for x in xs))
+    return Origin(kind, known, least, positive, kept, same, any(x.converted for x in xs))
 
 
 def _parts(x: Origin) -> list[Origin]:
@@ -123,16 +140,8 @@ def _difference(x: Origin, y: Origin) -> Origin:
 
 
 def _product(*xs: Origin) -> Origin:
-    scales = [x.scale for x in xs]
-    total = None if None in scales else sum(s for s in scales if s is not None)
-    known = total if total is not None and total <= FRACTION_BITS else None
-    out = _computed(*xs)
-    return replace(out, scale=known, sign_kept=out.sign_kept and all(_keeps_signs(x) for x in xs))
-
-
-def _keeps_signs(x: Origin) -> bool:
-    """Whether a product with the number is not 0 for the number being too small."""
-    return x.number is None or x.scale is not None or abs(x.number) >= LEAST_FACTOR
+    scale, least = _total((x.scale for x in xs), FRACTION_BITS), _total((x.least for x in xs), SMALL[53])
+    return replace(_computed(*xs), scale=scale, least=least)
 
 
 def _negative(x: Origin) -> Origin:
@@ -146,16 +155,18 @@ def _quotient(x: Origin, y: Origin) -> Origin:
 
 
 def _opaque(*xs: Origin) -> Origin:
-    kind, converted = max((x.kind for x in xs), default=CONSTANT), any(x.converted for x in xs)
-    return Origin(kind, None, False, False, converted=converted)
+    """Of unknown digits and sign."""
+    return replace(_computed(*xs), scale=None, least=None, nonnegative=False, sign_kept=False)
 
 
 def _whole(*xs: Origin) -> Origin:
-    return replace(_joined(*xs), scale=0, number=None)
+    return replace(_joined(*xs), scale=0, least=0, number=None)
 
 
-_CONVERTED = Origin(INTEGERS, 0, False, True, converted=True)
-_BITS = replace(_CONVERTED, scale=None, sign_kept=False)
+_CONVERTED = Origin(INTEGERS, nonnegative=False, converted=True)
+_BITS = replace(_CONVERTED, scale=None, least=None, sign_kept=False)
+_DATA = Origin(DATA, None, None, False, False)
+SIZED = 64  # `least` of a number that is made of sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +181,12 @@ class Rule:
 
 
 RULES: dict[str, Rule] = {
-    "data": Rule(lambda *_: Origin(DATA, None, False, False), rounds=False, asks=False),
+    "data": Rule(lambda *_: _DATA, rounds=False, asks=False),
     "convert": Rule(lambda *_: _CONVERTED, asks=False),  # an integer as a float
     "count": Rule(lambda *_: replace(_CONVERTED, nonnegative=True), asks=False),  # one that is not negative
     "bits": Rule(lambda *_: _BITS, known=False, asks=False),  # the bits of one as a float
-    "sized": Rule(lambda *_: replace(_CONVERTED, scale=None), known=False, asks=False),  # made of sizes: 1 / N
+    "sized": Rule(lambda *_: replace(_CONVERTED, scale=None, least=SIZED), known=False, asks=False),  # of sizes: 1 / N
+    "given": Rule(lambda *_: Origin(CONSTANT, None, None, False, False), rounds=False, asks=False),  # several numbers
     "same": Rule(_joined, rounds=False),
     "cast": Rule(_joined),
     "narrow": Rule(_joined),  # a cast to a format of fewer digits
@@ -197,15 +209,6 @@ ANY_OF = {"same", "max", "opaque", "atomic", "whole"}  # rules that say somethin
 ONE_OF = {"same", "max", "cast", "narrow", "neg", "abs"}  # rules whose result may be an integer though others are not
 
 
-def _result(rule: str, given: Sequence[Origin]) -> Origin:
-    """The origin of a result, with that of an integer beside real data."""
-    out = RULES[rule].origin(*given)
-    parts = [x.without_data for x in given]
-    integers = [x for x in parts if x is not None]
-    known = integers and (rule in ONE_OF or len(integers) == len(parts))
-    return replace(out, beside=RULES[rule].origin(*integers) if known and out.kind == DATA else None)
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """One way in which a number is made. `digits` of its format; `tag`: what is marked if it must be exact."""
@@ -221,6 +224,34 @@ class Step:
         """Whether digits that f32 would have are lost here."""
         computed = self.rule in COMPUTED and self.digits < DIGITS["f32"]
         return self.number is None and (computed or self.rule == "narrow")
+
+
+def _result(s: Step, given: Sequence[Origin]) -> Origin:
+    """The origin of what a step makes, with that of an integer beside real data."""
+    if s.number is not None:
+        return constant(s.number)
+    rule = RULES[s.rule]
+    round_ = (lambda x: _rounded(x, s.digits)) if rule.rounds else (lambda x: x)
+    out = round_(rule.origin(*given))
+    parts = [x.without_data for x in given]
+    integers = [x for x in parts if x is not None]
+    known = integers and (s.rule in ONE_OF or len(integers) == len(parts))
+    return replace(out, beside=round_(rule.origin(*integers)) if known and out.kind == DATA else None)
+
+
+def _rounded(x: Origin, digits: int) -> Origin:
+    """The number in a format: one that is too small for it may become 0, and a constant of known digits that it does
+    not hold is another number."""
+    small = x.least is None or x.least > SMALL.get(digits, 0)
+    x = replace(x, sign_kept=x.sign_kept and not small)
+    if x.kind != CONSTANT or x.number is None or x.scale is None or holds(x.number, digits):
+        return x
+    return replace(x, kind=INTEGERS, number=None)
+
+
+def holds(number: float, digits: int) -> bool:
+    """Whether a format with these digits has the number, its exponent aside."""
+    return not math.isfinite(number) or (math.frexp(number)[0] * 2.0**digits).is_integer()
 
 
 Marks = dict[Hashable, int | None]  # tag -> n: the result must be less than 2^n; None: it is not known to be exact
@@ -239,6 +270,12 @@ class Flow:
     ) -> None:  # fmt: skip
         """The number `key` may be made so."""
         self.steps.setdefault(key, []).append(Step(rule, tuple(inputs), digits, tag, number))
+
+    def number(self, key: Hashable, number: float, digits: int, tag: Hashable) -> None:
+        """A number that is written or passed: another one where its digits are known and the format has fewer."""
+        if fraction_bits(number) is None or holds(number, digits):
+            return self.step(key, "same", number=number)
+        return self.step(key, "opaque", (), digits, tag)
 
     def sink(self, key: Hashable, against: Hashable | None = None) -> None:
         """The number is read as an integer, or compared (with the number `against`)."""
@@ -281,7 +318,7 @@ class Flow:
     def _asked(self, s: Step, origins: dict[Hashable, Origin], out: Marks) -> Sequence[Hashable]:
         """Marks one step; what must be exact as well."""
         rule, given = RULES[s.rule], [origins.get(k, Origin()) for k in s.inputs]
-        whole = _result(s.rule, given)
+        whole = _result(s, given)
         made = whole.integers
         if whole.kind == DATA and s.rule in ONE_OF:
             return s.inputs
@@ -333,9 +370,7 @@ class Flow:
 
     def _made(self, s: Step, found: dict[Hashable, Origin]) -> Origin | None:
         """The origin of one way; None where its inputs have none yet."""
-        if s.number is not None:
-            return constant(s.number)
         given = [found[k] for k in s.inputs if k in found]
         if s.inputs and (not given or (len(given) < len(s.inputs) and s.rule not in ANY_OF)):
             return None
-        return _result(s.rule, given)
+        return _result(s, given)

@@ -14,18 +14,23 @@ from ..terms.constants import as_float32
 from .attributes import FLOATS, rounded
 from .conversions import CONVERSION
 from .ir import Module, Op, Value, users
-from .written_pointers import WRITERS
 
 X = TypeVar("X")
 NARROW = FLOATS.keys() - {"f32", "f64"}
-NEAR = 2.0**-20  # relative; of two numbers that fp32 may make one
 DIGITS = 9  # at most, of a decimal
 EXACT = 32  # times a power of two: numbers below are written as they are, 0.375 and 2 ** -10
 DECIDING = {"arith.cmpf", *CONVERSION.values()}
 HOLDING = {
-    "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "arith.extf", "arith.negf", "math.absf",
-    "arith.select", "arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf", "tt.clampf",
+    "tt.splat", "tt.unsplat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "tt.join", "tt.cat",
+    "tt.split", "tt.gather", "arith.extf", "arith.truncf", "tt.fp_to_fp", "arith.negf", "math.absf", "arith.select",
+    "arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf", "tt.clampf",
 }  # fmt: skip
+ARITHMETIC = {
+    "arith.addf", "arith.subf", "arith.mulf", "arith.divf", "tt.precise_divf", "tt.precise_sqrt", "tt.dot", "math.fma",
+    "math.exp", "math.exp2", "math.log", "math.log2", "math.sqrt", "math.rsqrt", "math.sin", "math.cos", "math.erf",
+    "tt.extern_elementwise",
+}  # fmt: skip
+STEPS = ("floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "fmod", "remainder", "nextafter")
 HANDING_ON = {"scf.yield", "scf.condition", "tt.return", "tt.call"}  # out of a loop, a branch or a function
 
 
@@ -58,7 +63,7 @@ def decimal(value: float, element: str) -> float:
 def rounded_arguments(module: Module) -> Mapping[int, frozenset[float] | None]:
     """The numbers that Triton passes as fp32, by position, whose rounding may decide: one is compared, stored or made
     an integer as it is, or the kernel computes in fp64, where x * s is x * float32(s). With each the constants that
-    alone it is compared with; None where something else decides."""
+    alone it is compared with; None where something else may decide."""
     floats = [k for k, v in enumerate(module.entry.args) if v.type.element == "f32" and not v.type.shape]
     if module.computes_in_double or not floats:
         return dict.fromkeys(floats)
@@ -73,27 +78,34 @@ def as_passed(x: X, k: int, rounded: Mapping[int, frozenset[float] | None]) -> X
     if k not in rounded or not isinstance(x, int | float):
         return x
     numbers, found = rounded[k], as_float32(float(x))
-    decides = numbers is None or any(abs(x - n) <= NEAR * abs(n) for n in numbers)
+    decides = numbers is None or any((x > n, x < n) != (found > n, found < n) for n in numbers)
     return found if decides and math.isfinite(found) else x
 
 
 def _compared_with(v: Value, used: dict[Value, list[Op]]) -> frozenset[float] | None:
-    """The constants that a comparison takes beside the value, or one of several; None where one takes another number,
-    or memory or a conversion to an integer takes the value."""
+    """The constants that comparisons take beside the value. None where something else may hang on its last digits:
+    another comparison, or anything but arithmetic, whose result is near the real number."""
     todo, seen = [v], {v}
     numbers: set[float] = set()
     while todo:
         u = todo.pop()
         for op in used.get(u, ()):
             beside = [_constant(o) for o in op.operands if o is not u] if op.name == "arith.cmpf" and u is v else [None]
-            if op.name in DECIDING or op.name in WRITERS:
-                if None in beside or not beside:
-                    return None
+            if op.name == "arith.cmpf" and None not in beside and beside:
                 numbers.update(n for n in beside if n is not None)
-            more = [r for r in op.results if r not in seen] if op.name in HOLDING else []
-            seen.update(more)
-            todo += more
+            elif op.name in HOLDING:
+                more = [r for r in op.results if r not in seen]
+                seen.update(more)
+                todo += more
+            elif op.name not in ARITHMETIC or is_step(op):
+                return None
     return frozenset(numbers)
+
+
+def is_step(op: Op) -> bool:
+    """Whether a function of a library jumps, as floor does."""
+    symbol = str(op.attrs.get("symbol", "")).removeprefix("__nv_")
+    return symbol in STEPS or symbol.removesuffix("f") in STEPS
 
 
 def _constant(v: Value) -> float | None:

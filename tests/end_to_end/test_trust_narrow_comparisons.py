@@ -94,7 +94,15 @@ def test_a_number_that_is_passed_is_compared_as_fp32_has_it() -> None:
     assert proof.verdict.value == "REFUTED", proof.reason
 
 
-@pytest.mark.parametrize("name", ["above_passed_tenth_in_f32", "above_scalar", "moving_mean"])
+@pytest.mark.parametrize(
+    "name", ["floor_of_passed", "passed_to_function", "passed_through_reduction", "too_small_for_single"]
+)
+def test_a_number_that_is_passed_is_rounded_wherever_its_last_digits_decide(name: str) -> None:
+    (proof,) = prove(getattr(kernels, name))
+    assert proof.verdict.value == "REFUTED", proof.contract
+
+
+@pytest.mark.parametrize("name", ["above_passed_tenth_in_f32", "above_scalar", "above_negative_half", "moving_mean"])
 def test_a_number_that_both_sides_round_owes_nothing(name: str) -> None:
     (proof,) = prove(getattr(kernels, name))
     assert proof.verdict.value == "PROVED", proof.reason
@@ -102,7 +110,13 @@ def test_a_number_that_both_sides_round_owes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"), [("above_wide_scalar", "f32"), ("above_mean", "f32"), ("above_narrowed", "f16")]
+    ("name", "dtype"),
+    [
+        ("above_wide_scalar", "f32"),
+        ("above_mean", "f32"),
+        ("above_narrowed", "f16"),
+        ("floor_of_scalar", "f32"),
+    ],
 )
 def test_a_number_that_is_rounded_and_compared_owes_that_nothing_depends_on_it(name: str, dtype: str) -> None:
     (proof,) = prove(getattr(kernels, name))

@@ -37,13 +37,18 @@ UNDER = {
     "either_in_single": "x[l0_64 + 64 * pid0], 0) < 16777216",
     "either_times_two": " < 16777216",
     "either_above": " < 16777216",
+    "either_against": "x[l0_64 + 64 * pid0], 0) < 16777216",
     "either_of_int16": " < 16777728",
     "position_through_single": "64 * ((N + 63) // 64) < 2^24",
 }
-UNPROVED = ("scaled_and_back", "third_by_a_quotient", "ratio_passed")
+UNPROVED = (
+    "scaled_and_back", "third_by_a_quotient", "ratio_passed", "odd_sum_passed", "narrowed_passed", "quotient_of_passed",
+    "reference_narrows", "sign_in_eighths", "sign_of_tiny_product",
+)  # fmt: skip
 RIGHT = (
     "int8_through_half", "int16_through_single", "int32_through_double", "sign_in_single", "doubled_in_single",
     "sum_of_two_in_single", "real_of_int32", "times_two_passed",
+    "sign_of_small_product",
 )  # fmt: skip
 DIGITS = ("2048", "256", "16777216", "2^24", "9007199254740992")
 

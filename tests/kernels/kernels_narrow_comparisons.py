@@ -1,5 +1,7 @@
 """Tensors of narrow types that are compared with numbers which these types do not hold."""
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -348,3 +350,90 @@ def moving_mean(m, g, step):
 
 
 moving_mean.reference(lambda m, g, step: torch.relu(0.9 * m + 0.1 * g if step > 1 else g))
+
+
+@triton.jit(noinline=True)
+def is_above(x, s):
+    return x > s
+
+
+@triton.jit
+def decides_kernel(x_ptr, out_ptr, s, N, OP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N, other=0.0)
+    if OP == "floor":
+        z = x * tl.floor(s)
+    elif OP == "reduce":
+        z = x > tl.max(tl.full((BLOCK,), s, tl.float32), 0)
+    elif OP == "positive":
+        z = x * (1 + (s > 0).to(tl.int32))
+    elif OP == "negative":
+        z = x > -s
+    tl.store(out_ptr + i, z, mask=i < N)
+
+
+@triton.jit
+def called_kernel(x_ptr, out_ptr, s):
+    i = tl.program_id(0)
+    tl.store(out_ptr + i, is_above(tl.load(x_ptr + i), s))
+
+
+def decides(x, s, op):
+    out = torch.empty(x.shape, dtype=x.dtype if op in ("floor", "positive") else torch.bool)
+    decides_kernel[(triton.cdiv(x.numel(), 64),)](x, out, s, x.numel(), OP=op, BLOCK=64)
+    return out
+
+
+@case(x="f32[N]")
+def floor_of_passed(x):
+    """x = 1: 3 against 2, for float32(2.99999999) is 3."""
+    return decides(x, 2.99999999, "floor")
+
+
+floor_of_passed.reference(lambda x: x * 2)
+
+
+@case(x="f32[N]", s="f64")
+def floor_of_scalar(x, s):
+    """x = 1, s = 2.99999999: 3 against 2."""
+    return decides(x, s, "floor")
+
+
+floor_of_scalar.reference(lambda x, s: x * math.floor(s))
+
+
+@case(x="f32[N]")
+def passed_to_function(x):
+    """x = float32(0.1): False against True."""
+    out = torch.empty(x.shape, dtype=torch.bool)
+    called_kernel[(x.numel(),)](x, out, 0.1)
+    return out
+
+
+passed_to_function.reference(lambda x: x.double() > 0.1)
+
+
+@case(x="f32[N]")
+def passed_through_reduction(x):
+    """x = float32(0.1): False against True."""
+    return decides(x, 0.1, "reduce")
+
+
+passed_through_reduction.reference(lambda x: x.double() > 0.1)
+
+
+@case(x="f32[N]")
+def too_small_for_single(x):
+    """x = 1: 1 against 2, for float32(1e-50) is 0."""
+    return decides(x, 1e-50, "positive")
+
+
+too_small_for_single.reference(lambda x: x * 2)
+
+
+@case(x="f32[N]", s="f16")
+def above_negative_half(x, s):
+    return decides(x, s, "negative")
+
+
+above_negative_half.reference(lambda x, s: x > -s)

@@ -326,6 +326,18 @@ def passed_kernel(x_ptr, y_ptr, out_ptr, s, N, OP: tl.constexpr, BLOCK: tl.const
         z = (tl.where(y > 0, y, x.to(tl.float32)) * s).to(tl.int32)
     elif OP == "either above":
         z = (tl.where(y > 0, y, x.to(tl.float32)) - s > 0).to(tl.int32)
+    elif OP == "either against":
+        z = (tl.maximum(x.to(tl.float32), y) > y).to(tl.int32)
+    elif OP == "plus":
+        z = (x.to(tl.float32) + s).to(tl.int32)
+    elif OP == "narrowed":
+        z = x + tl.full((BLOCK,), s, tl.float32).to(tl.float16).to(tl.int32)
+    elif OP == "quotient":
+        z = x + (s / 1.5).to(tl.int32)
+    elif OP == "in eighths":
+        z = ((x.to(tl.float32) * s).to(tl.float8e5).to(tl.float32) > 0).to(tl.int32)
+    elif OP == "positive":
+        z = (x.to(tl.float32) * s > 0).to(tl.int32)
     tl.store(out_ptr + i, z, mask=m)
 
 
@@ -386,6 +398,79 @@ def either_of_int16(x, y):
 
 
 either_of_int16.reference(lambda x, y: (torch.where(y > 0, y.double(), x.double()) - 512 > 0).to(torch.int32))
+
+
+@case(x="i32[N]", y="f32[N]")
+def either_against(x, y):
+    """y = 16777216, x = 16777217: 0 against 1."""
+    return passed(x, y, 0.0, "either against")
+
+
+either_against.reference(lambda x, y: (torch.maximum(x.double(), y.double()) > y.double()).to(torch.int32))
+
+
+@case(x="i32[N]")
+def odd_sum_passed(x):
+    """x = -2: 16777214 against 16777215, for 16777217 is passed as 16777216."""
+    return passed(x, x, 16777217.0, "plus")
+
+
+odd_sum_passed.reference(lambda x: x + 16777217)
+
+
+@case(x="i32[N]")
+def narrowed_passed(x):
+    """x = 0: 2048 against 2049."""
+    return passed(x, x, 2049.0, "narrowed")
+
+
+narrowed_passed.reference(lambda x: x + 2049)
+
+
+@case(x="i32[N]")
+def quotient_of_passed(x):
+    """x = 0: 11184809 against 11184808."""
+    return passed(x, x, 16777213.0, "quotient")
+
+
+quotient_of_passed.reference(lambda x: x + 11184808)
+
+
+@case(x="i32[N]")
+def reference_narrows(x):
+    """x = 0: 2049 against 2048."""
+    out = torch.empty_like(x)
+    passed_kernel[(triton.cdiv(x.numel(), 64),)](x, x, out, 2049.0, x.numel(), OP="plus", BLOCK=64)
+    return out
+
+
+reference_narrows.reference(lambda x: x + torch.full((1,), 2049.0).half().to(torch.int32))
+
+
+@case(x="i32[N]")
+def sign_in_eighths(x):
+    """x = 1: 0 against 1, for 2^-20 is 0 in float8e5."""
+    return passed(x, x, 2.0**-20, "in eighths")
+
+
+sign_in_eighths.reference(lambda x: (x > 0).to(torch.int32))
+
+
+@case(x="i32[N]")
+def sign_of_small_product(x):
+    return passed(x, x, 1e-7, "positive")
+
+
+sign_of_small_product.reference(lambda x: (x > 0).to(torch.int32))
+
+
+@case(x="i32[N]")
+def sign_of_tiny_product(x):
+    """x = 1: 0 on a device that has no numbers below 2^-126, against 1."""
+    return passed(x, x, 1e-40, "positive")
+
+
+sign_of_tiny_product.reference(lambda x: (x > 0).to(torch.int32))
 
 
 @case(x="i16[M]", y="f32[N]")

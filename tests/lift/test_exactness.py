@@ -131,7 +131,7 @@ def test_a_sum_of_atomics_is_of_unknown_digits() -> None:
 def test_a_product_with_a_tiny_number_may_lose_its_sign() -> None:
     flow = Flow()
     flow.step("x", "convert", (), 24, "single")
-    flow.step("tiny", "same", number=1e-30)
+    flow.step("tiny", "same", number=1e-39)
     flow.step("half", "same", number=0.5)
     flow.step("zero", "same", number=0.0)
     for name, factor in (("small", "tiny"), ("halved", "half")):

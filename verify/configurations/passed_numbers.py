@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from trilift.lift.cases.declaration import Spec
 from trilift.lift.terms import construct as T
+from trilift.lift.terms.exactness import DIGITS
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir import written_constants
 from trilift.lift.ttir.ir import Module
@@ -48,5 +49,8 @@ def as_passed(module: Module, operands: Sequence[Term | View], scalars: Mapping[
 
 
 def _is_single(x: Term, scalars: Mapping[str, Spec]) -> bool:
-    """Whether a number is a scalar that is declared in fp32."""
-    return x.op == "scalar" and x.attr in scalars and scalars[str(x.attr)].dtype == "f32"
+    """Whether a number is a scalar that is declared in fp32 or a format that it includes, or its negative."""
+    if x.op in ("neg", "abs") or (x.op == "mul" and x.args[0].is_const and abs(x.args[0].attr) == 1):
+        return _is_single(x.args[-1], scalars)
+    dtype = scalars[str(x.attr)].dtype if x.op == "scalar" and x.attr in scalars else None
+    return dtype in DIGITS and dtype != "f64"

@@ -8,14 +8,16 @@ operations have to be exact, and in how many bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from trilift.lift.interpreter.interpret import TERMINATORS
-from trilift.lift.terms.exactness import DIGITS, TF32_DIGITS, Flow
+from trilift.lift.terms.exactness import DIGITS, SIZED, TF32_DIGITS, Flow
 from trilift.lift.terms.term import INT, REAL, Term
 from trilift.lift.ttir.ir import Block, Module, Op, Value
+from trilift.lift.ttir.written_constants import is_step
 
 MOVES = {
     "tt.splat", "tt.unsplat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "tt.split", "tt.join",
@@ -30,7 +32,6 @@ ROWS: Mapping[str, str] = {
 }  # fmt: skip
 SOURCES = {"arith.sitofp": "convert", "arith.uitofp": "count", "trilift.random": "data", "ub.poison": "data"}
 ROWS = {**ROWS, **SOURCES, "math.fma": "dot"}
-WHOLE_FUNCTIONS = ("floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "fmod", "remainder")
 SAME_POINTER = {
     "tt.addptr", "tt.splat", "tt.unsplat", "tt.broadcast", "tt.expand_dims", "tt.bitcast", "tt.reshape", "tt.trans",
     "tt.advance", "tt.gather",
@@ -103,11 +104,9 @@ class _Kernel:
             self.flow.step(("passed", v), "data")
             return self.flow.step(v, "narrow", [("passed", v)], digits, v)
         if passed is not None and passed.is_const:
-            return self.flow.step(v, "same", number=float(passed.attr))
-        if passed is not None and passed.type == INT:
-            return self.flow.step(v, "convert", (), digits, v)
+            return self.flow.number(v, float(passed.attr), digits, v)
         of_data = passed is None or any(s.op in REAL_DATA and s.type == REAL for s in passed.walk())
-        return self.flow.step(v, "data" if of_data else "sized", (), digits, v)
+        return self.flow.step(v, "data" if of_data or passed is None else _of_sizes(passed), (), digits, v)
 
     def operation(self, op: Op) -> None:
         """One operation: its results, and its operands where it reads numbers."""
@@ -122,7 +121,7 @@ class _Kernel:
             a, b = op.operands
             self.flow.sink(a, b)
             self.flow.sink(b, a)
-        elif any(r.type.is_int for r in op.results) or ROWS.get(op.name) == "whole" or _is_step(op):
+        elif any(r.type.is_int for r in op.results) or ROWS.get(op.name) == "whole" or is_step(op):
             for v in floats:
                 self.flow.sink(v)
 
@@ -159,15 +158,15 @@ class _Kernel:
                 narrower = ROWS[op.name] == "cast" and digits < DIGITS.get(floats[0].type.element, 0)
                 step("narrow" if narrower else ROWS[op.name], floats)
             case _:
-                step("whole" if _is_step(op) else "opaque" if floats else "bits", floats)
+                step("whole" if is_step(op) else "opaque" if floats else "bits", floats)
 
     def constant(self, op: Op, r: Value) -> None:
         value = op.attrs["value"]
         if isinstance(value, Term):
-            return self.flow.step(r, "opaque")
+            return self.flow.step(r, _of_sizes(value), (), DIGITS.get(r.type.element, 0), op)
         numbers = np.unique(np.asarray(value, np.float64))
         if numbers.size > 1:
-            return self.flow.step(r, "opaque")
+            return self.flow.step(r, "given")
         return self.flow.step(r, "same", number=float(numbers[0]))
 
     def dot(self, op: Op, r: Value) -> None:
@@ -182,14 +181,33 @@ class _Kernel:
         self.flow.step(r, "dot", [*parts, *op.operands[2:3]], DIGITS.get(r.type.element, 0), op)
 
 
+def _of_sizes(t: Term) -> str:
+    """The rule of a number that the host function makes of sizes and integers."""
+    if t.type == INT:
+        return "convert"
+    bounds = _exponents(t)
+    return "sized" if bounds is not None and bounds[0] <= SIZED else "bits"
+
+
+def _exponents(t: Term) -> tuple[int, int] | None:
+    """(a, b), where the number is 0 or 2^-a <= |x| <= 2^b; None where that is not known."""
+    if t.is_const:
+        e = math.frexp(float(t.attr))[1]
+        return (1 - e, e)
+    if t.type == INT:
+        return (0, 63)
+    parts = [_exponents(a) for a in t.args]
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts) or t.op not in ("mul", "recip", "sqrt", "neg", "abs"):
+        return None
+    least, most = (sum(p[k] for p in known) for k in (0, 1))
+    if t.op == "sqrt":
+        return (-(-least // 2), -(-most // 2))
+    return (most, least) if t.op == "recip" else (least, most)
+
+
 def _is_pointer(v: Value) -> bool:
     return v.type.element == "ptr"
-
-
-def _is_step(op: Op) -> bool:
-    """Whether a function of a library jumps, as floor does."""
-    symbol = str(op.attrs.get("symbol", "")).removeprefix("__nv_")
-    return symbol in WHOLE_FUNCTIONS or symbol.removesuffix("f") in WHOLE_FUNCTIONS
 
 
 def _has_ways(op: Op) -> bool:

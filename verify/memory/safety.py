@@ -256,6 +256,8 @@ def never_fitting(program: Program, clauses: Iterable[Clause]) -> list[Condition
 def may_fit(t: Term, within: tuple[int, int], known: Facts, solver: Solver) -> bool:
     """Whether some element lies in low <= t < high, as far as the limits of inputs tell: of i32[N] in (3000, 4000) none
     is below 2048."""
+    if t.is_const:
+        return bool(within[0] <= t.attr < within[1])
     for condition, x in _alternatives(t):
         here = known | {condition}
         if x.type != T.INT or all(s.op != "read" for s in x.walk()) or solver.contradictory(here):
