@@ -23,6 +23,7 @@ from ..ttir.ir import Module
 from ..ttir.lower import leaves, lower
 from . import cpu_memory, streams, texts
 from .bounded import Range, result_range
+from .in_place import as_view
 from .launches import Bound
 from .places import host_place
 from .trace import Buffer, Descriptor, Launch, TensorRef, TorchOp
@@ -246,6 +247,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             kwargs["device"] = torch.device("cpu")
         if func.namespace not in PYTORCH:
             return self.inner(func, args, kwargs)
+        call, func = func, as_view(func)
         name = func.overloadpacket.__name__
         if self.is_traced(*read_arguments(name, args)):
             raise Unsupported(f"host code reads tensor data (aten.{name})", host_place(), help=DATA_HELP)
@@ -257,7 +259,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         )
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
         self.touched(func, args, kwargs)
-        result = func(*args, **kwargs)
+        result = call(*args, **kwargs)
         tensors = tuple(tensors_of(result))
         written = [args[k] for k in written_positions(func) if k < len(args)]
         untouched = self._untouched(func, tensors, written)

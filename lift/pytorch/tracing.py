@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from ..capture.in_place import as_view
 from ..capture.run import free_names
 from ..errors import Place, TriliftError, Unsupported
 from .aten import operators
@@ -30,8 +31,19 @@ def traced(fn: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, list[st
     call = lambda *args: _flat(fn(**dict(zip(inputs, args, strict=True))), keys, taken)  # noqa: E731
     with Textbook(), _reported(), enable_python_dispatcher(), preserve_node_meta():
         graph = make_fx(call, _decompositions(), tracing_mode="fake")(*inputs.values())
+    _only_views(graph.graph)
     graph.graph.eliminate_dead_code(is_impure_node=lambda n: n.op in ("placeholder", "output") or writes(n))
     return graph, keys
+
+
+def _only_views(graph: Any) -> None:
+    """Puts views in the place of operators that give a tensor another shape: what follows uses the view."""
+    before = set()
+    for node in graph.nodes:
+        before.add(node)
+        if node.op == "call_function" and hasattr(node.target, "tags") and as_view(node.target) is not node.target:
+            node.target = as_view(node.target)
+            node.args[0].replace_all_uses_with(node, delete_user_cb=lambda n: n not in before)
 
 
 def writes(node: Any) -> bool:

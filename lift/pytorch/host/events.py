@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ...capture import streams
 from ...capture.bounded import Range
+from ...capture.in_place import as_view
 from ...capture.launches import Bound, Compiled, Interception, binder_of
 from ...capture.places import host_place
 from ...capture.recorder import (
@@ -235,6 +236,7 @@ class Events(Recorder):
         if func.namespace == "prim":  # prim.device: a question that tensors with contents answer themselves
             return func(*args, **kwargs)
         budget.count("host operation")
+        call, func = func, as_view(func)
         name = func.overloadpacket.__name__
         taken = self.taken(args[0]) if name == "_local_scalar_dense" else None
         if taken is None and self.is_traced(*read_arguments(name, args)):
@@ -242,7 +244,7 @@ class Events(Recorder):
         known = self.limits_of(name, args, kwargs)
         given = tuple(self.refs(a) for a in args), {k: self.refs(v) for k, v in kwargs.items()}
         self.touched(func, args, kwargs)
-        result = func(*args, **kwargs) if taken is None else taken
+        result = call(*args, **kwargs) if taken is None else taken
         tensors = tuple(tensors_of(result))
         if name == "lift_fresh":  # the tensor that the host made, as it is
             self.buffers[self.key(result)] = given[0][0].buffer
