@@ -284,7 +284,19 @@ def equal(a: Case, b: Any, **options: Any) -> tuple[Proof, ...]:
         return proofs
     mine = {k: v for k, v in options.items() if k not in ("lifted", "against")}
     theirs = prove(b, against="formula", lifted=lift(b, options.get("seed", 0)), **mine)
+    proofs = tuple(_as_computed(p, theirs, a.params == b.params) for p in proofs)
     return (*proofs, *(changed(p, claim=changed(p.claim, output=f"{b.name}: {p.claim.output}")) for p in theirs))
+
+
+def _as_computed(p: Proof, theirs: Sequence[Proof], alike: bool) -> Proof:
+    """The proof; a refuted one keeps the inputs that it was shown for only where the other kernel is proved to compute its
+    formula, and under that proof's conditions too. `alike`: one name is one size in both cases."""
+    if p.verdict.value != "REFUTED" or not p.contract:
+        return p
+    more = [c for q in theirs for c in q.contract if c.kind not in ("config", "size")]
+    proved = all(q.verdict.value == "PROVED" for q in theirs) and (alike or not more)
+    known = {c.text: c for c in (*p.contract, *more)}
+    return changed(p, contract=tuple(known.values()) if proved else ())
 
 
 def _tried(attempt: _Attempt) -> tuple[_Attempt, dict[str, Proof]]:

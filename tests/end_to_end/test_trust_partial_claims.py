@@ -1,0 +1,45 @@
+"""Of two kernels that differ, the sizes at which they are equal are told only where that is proved of both."""
+
+from __future__ import annotations
+
+from tests.kernels import kernels_partial as K
+from trilift.reports.base.targets import Named
+from trilift.reports.commands.prove import compared
+from trilift.reports.records import verdict_text
+from trilift.reports.records.options import Options, Proving
+from trilift.verify import equal, prove
+from trilift.verify.model.verdict import Proof, Verdict
+
+EVEN, HEAD = "N % 32 == 0", "it holds for all"
+
+
+def clauses(p: Proof) -> list[str]:
+    assert p.verdict is Verdict.REFUTED
+    return [c.text for c in p.contract]
+
+
+def test_a_kernel_that_is_read_by_a_wrong_formula_has_no_partial_claim() -> None:
+    found, *theirs = equal(K.all_tiles, K.some_tiles, timeout=12)
+    assert not clauses(found)
+    assert "PROVED" not in {p.verdict.value for p in theirs}
+
+
+def test_a_kernel_that_is_proved_to_compute_its_formula_has_one() -> None:
+    found, theirs = equal(K.sums_with_ones, K.sums, timeout=60)
+    assert theirs.verdict is Verdict.PROVED
+    assert {EVEN, "32 * ((N + 31) // 32) < 2^31"} <= {*clauses(found)}
+
+
+def test_a_reference_of_pytorch_has_one() -> None:
+    (found,) = prove(K.sums_with_ones, timeout=60)
+    assert EVEN in clauses(found)
+
+
+def test_conditions_in_other_names_are_not_taken_for_the_same() -> None:
+    assert not clauses(equal(K.sums_with_ones, K.sums_of_other_names, timeout=60)[0])
+
+
+def test_the_text_has_the_claims_of_the_record() -> None:
+    first, second = (Named(K.__file__, n) for n in ("sums_with_ones", "sums"))
+    record = compared(first, second, Options(timeout=90, proving=Proving(timeout=60)))
+    assert HEAD in verdict_text.case(record) and EVEN in record["contract"]
