@@ -289,8 +289,8 @@ def equal(a: Case, b: Any, **options: Any) -> tuple[Proof, ...]:
 
 
 def _as_computed(p: Proof, theirs: Sequence[Proof], alike: bool) -> Proof:
-    """The proof; a refuted one keeps the inputs that it was shown for only where the other kernel is proved to compute its
-    formula, and under that proof's conditions too. `alike`: one name is one size in both cases."""
+    """The proof; a refuted one keeps the inputs that it was shown for only where the other kernel is proved to compute
+    its formula, and under that proof's conditions too. `alike`: one name is one size in both cases."""
     if p.verdict.value != "REFUTED" or not p.contract:
         return p
     more = [c for q in theirs for c in q.contract if c.kind not in ("config", "size")]

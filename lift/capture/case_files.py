@@ -131,12 +131,15 @@ def _is_case(decorator: ast.expr) -> bool:
 def by_file(file: str) -> ModuleType:
     """The module of a Python file, run now. Raises CaseError if that raises."""
     from .fake_cuda import pretend
+    from .import_order import first
 
     if not _is_utf8(os.path.abspath(file)):
         why = "its name or that of a folder is not UTF-8, which Triton needs"
         raise CaseError(f"{file} cannot be read", why=why, help="rename it")
     name, folder = _dotted(Path(file).resolve())
-    sys.path.insert(0, str(folder))
+    installed = first(str(folder))
+    if "." not in name and installed.elsewhere(name):
+        name = f"_{name}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise CaseError(f"{file} is not a Python file")

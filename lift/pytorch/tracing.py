@@ -6,12 +6,15 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..capture.in_place import as_view
 from ..capture.run import free_names
 from ..errors import Place, TriliftError, Unsupported
 from .aten import operators
+
+if TYPE_CHECKING:
+    from torch.fx import Graph
 
 # what PyTorch and the function itself raise while it is traced
 REFUSALS = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
@@ -36,14 +39,18 @@ def traced(fn: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, list[st
     return graph, keys
 
 
-def _only_views(graph: Any) -> None:
+def _only_views(graph: Graph) -> None:
     """Puts views in the place of operators that give a tensor another shape: what follows uses the view."""
+    from torch._ops import OpOverload
+    from torch.fx import Node
+
     before = set()
     for node in graph.nodes:
         before.add(node)
-        if node.op == "call_function" and hasattr(node.target, "tags") and as_view(node.target) is not node.target:
-            node.target = as_view(node.target)
-            node.args[0].replace_all_uses_with(node, delete_user_cb=lambda n: n not in before)
+        view = as_view(node.target) if isinstance(node.target, OpOverload) else node.target
+        if view is not node.target and isinstance(given := node.args[0], Node):
+            node.target = view
+            given.replace_all_uses_with(node, delete_user_cb=lambda n: n not in before)
 
 
 def writes(node: Any) -> bool:

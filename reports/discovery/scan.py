@@ -7,7 +7,6 @@ launch. The assumptions about their arguments are listed with each.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -236,6 +235,7 @@ def _file(file: str, kernels_: Sequence[Kernel], before: frozenset[str], event: 
 def _import(file: str) -> Any:
     """The module of a file, under its own name if it is in a package; why it cannot be had."""
     from trilift.lift.capture.case_files import by_file, by_name
+    from trilift.lift.capture.import_order import first
     from trilift.lift.errors import CaseError
 
     root = _root(file)
@@ -245,7 +245,7 @@ def _import(file: str) -> Any:
     try:
         if not inside:
             return by_file(file)
-        sys.path.insert(0, os.path.dirname(root))
+        first(os.path.dirname(root))
         path = os.path.relpath(os.path.abspath(file), os.path.dirname(root)).removesuffix(".py")
         return by_name(path.replace(os.sep, ".").removesuffix(".__init__"))
     except CaseError as e:

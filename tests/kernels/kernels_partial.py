@@ -12,10 +12,7 @@ def tiles_kernel(x, out, M, N, CLAMP: tl.constexpr, GROUP: tl.constexpr, TILE: t
     pid = tl.program_id(0)
     rows, columns = tl.cdiv(M, TILE), tl.cdiv(N, TILE)
     first = pid // (GROUP * columns) * GROUP
-    if CLAMP:
-        high = min(rows - first, GROUP)
-    else:
-        high = GROUP
+    high = min(rows - first, GROUP) if CLAMP else GROUP
     i = (first + pid % (GROUP * columns) % high) * TILE + tl.arange(0, TILE)
     j = pid % (GROUP * columns) // high * TILE + tl.arange(0, TILE)
     inside = (i[:, None] < M) & (j[None, :] < N)
