@@ -70,4 +70,5 @@ def known_ones(case: object) -> frozenset[Argument]:
 
 
 def _alike(bound: Bound, names: list[str]) -> bool:
-    return not names or alike_at_one(bound.kernel, bound.signature, bound.constexprs, bound.options, names)
+    with bound.scope.restored():
+        return not names or alike_at_one(bound.kernel, bound.signature, bound.constexprs, bound.options, names)

@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import CaseError, Place
 from ..runtime.isolate import INTERPRETED
 from ..runtime.session import table
+from ..ttir.kernel_globals import Scope, taken
 from .fake_cuda import replaced
 
 
@@ -25,7 +26,8 @@ class Bound:
     """One launch as Triton binds it. `args` and `signature` by parameter name in order, unspecialised; `constexprs`
     by path; `config` (k, n): configuration k of the n that the autotuner has; `restored`: the parameters that it puts
     back or zeroes before it runs the kernel again, "*" where a hook may do so; `reset`: those that it zeroes once more
-    after tuning, "*" where a hook of the autotuner's may change any of them then."""
+    after tuning, "*" where a hook of the autotuner's may change any of them then; `scope`: what the kernel reads beside
+    its arguments, as it is at the launch."""
 
     kernel: Any
     args: dict[str, Any]
@@ -36,6 +38,7 @@ class Bound:
     config: tuple[int, int]
     restored: frozenset[str] = frozenset()
     reset: frozenset[str] = frozenset()
+    scope: Scope = Scope()
 
 
 class Compiled:
@@ -156,7 +159,7 @@ class Interception:
         if not warmup:
             numbers = grid(args_by_name) if callable(grid) else grid
             given = dict(args_by_name), grid_of(numbers), signature, constexprs, options, config, restored, reset
-            self.record(Bound(kernel, *given))
+            self.record(Bound(kernel, *given, taken(kernel, constexprs.values())))
         constants = {p.name: args_by_name[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
 

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from ..errors import Place, Unsupported
 from ..language.case_spec import DTYPES
 from ..ttir.ir import Module
+from ..ttir.kernel_globals import Scope
 from ..ttir.lower import leaves, lower
 from . import cpu_memory, streams, texts
 from .bounded import Range, result_range
@@ -80,6 +81,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.untouched: set[int] = set()
         self.ranges: dict[int, Range] = {}
         self.configs = 1
+        self.scopes: dict[tuple[int, tuple[str, ...]], Scope] = {}  # of the launches, by kernel and content
         self.on_cpu = cpu_memory.OnCPU(self.key)
         self.by_default = cpu_memory.OnCPU(self.key)  # unless the default device is the GPU
         self.pinned = cpu_memory.OnCPU(self.key)
@@ -170,6 +172,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """A launch of a Triton function."""
         args = self.pass_to_kernel(bound.args)
         self.ordered(bound)
+        self.unchanged(bound)
         code = bound.kernel.fn.__code__
         streams.now().happened(host_place())
         self.configs = max(self.configs, bound.config[1])
@@ -189,6 +192,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             raise Unsupported(
                 "launch_cooperative_grid=True: a grid that does not fit on the GPU is an error", host_place()
             )
+
+    def unchanged(self, bound: Bound) -> None:
+        """Refuses a launch of what reads other globals than at an earlier launch: Triton raises an error there, or runs
+        what it has compiled before."""
+        at = id(bound.kernel), bound.scope.key
+        for earlier in self.scopes.values() if at not in self.scopes else ():
+            if name := bound.scope.other_than(earlier):
+                what = f"{name}, which {bound.kernel.fn.__name__} reads, is not what it was at an earlier launch"
+                raise Unsupported(what, host_place(), "Triton compiles a kernel with what it reads at its first launch")
+        self.scopes.setdefault(at, bound.scope)
 
     def launch_module(
         self, module: Module, place: Place, args: Mapping[str, Any], grid: tuple[int, int, int], options: dict[str, Any]
@@ -305,8 +318,9 @@ def _writes(e: Launch | TorchOp) -> bool:
 
 
 def lowered(bound: Bound) -> Module:
-    """The typed IR of a launch."""
-    return lower(bound.kernel, bound.signature, bound.constexprs, bound.options)
+    """The typed IR of a launch, of what the kernel read at that time."""
+    with bound.scope.restored():
+        return lower(bound.kernel, bound.signature, bound.constexprs, bound.options)
 
 
 DATA_HELP = "the launches would depend on data; pass the number as a parameter of the case"

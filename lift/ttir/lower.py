@@ -15,14 +15,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
-from traceback import walk_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Place, Unsupported
 from ..runtime.session import table
 from . import reader
 from .descriptors import asserted
 from .ir import Module
+from .kernel_globals import Scope, taken
+
+if TYPE_CHECKING:
+    from triton.runtime.jit import JITFunction
 
 SENTINEL = reader.SENTINEL
 _CAPABILITY = 90
@@ -40,9 +43,11 @@ def lower(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], 
     Raises Unsupported if Triton does not compile it, naming the place and the first line of Triton's message, and
     TimeoutError, which is not kept, where a time limit ends the compiler."""
     fn = jit_function(fn)
-    key = content_key(fn, signature, constexprs, options)
+    scope = taken(fn, constexprs.values())
+    key = (scope.key, *_arguments(fn, signature, constexprs, options))
     if key not in _lowered:
         try:
+            _check(fn, scope)
             _lowered[key] = reader.parse(text(fn, signature, constexprs, options))
         except Unsupported as error:
             _lowered[key] = error
@@ -248,18 +253,27 @@ def _descriptor(value: Any) -> Iterator[Any]:
 def content_key(
     fn: Any, signature: Mapping[str, object], constexprs: Mapping[Any, Any], options: Mapping[str, object]
 ) -> tuple[object, ...]:
-    constants = sorted(
-        (_path(fn, k), type(v).__name__, getattr(v, "cache_key", None) or repr(v)) for k, v in constexprs.items()
-    )
+    """Equal for equal kernels: the source of the function and of those that it calls, what they read outside of
+    themselves as it is now, and how it is called."""
+    fn = jit_function(fn)
+    return taken(fn, constexprs.values()).key, *_arguments(fn, signature, constexprs, options)
+
+
+def _arguments(
+    fn: JITFunction, signature: Mapping[str, object], constexprs: Mapping[str, object], options: Mapping[str, object]
+) -> tuple[str, str, str]:
+    constants = sorted((_path(fn, k), type(v).__name__, repr(v)) for k, v in constexprs.items())
+    return repr(dict(signature)), repr(constants), repr(sorted(options.items()))
+
+
+def _check(fn: JITFunction, scope: Scope) -> None:
+    """Raises Unsupported for a global that a kernel must not name. Triton says so where it computes its own key."""
+    scope.forget()
     try:
-        source = fn.cache_key
-    except RuntimeError as error:  # a global that a kernel must not name
-        for frame, _ in walk_tb(error.__traceback__):  # Triton says so once, and takes what it has from then on
-            jit = frame.f_locals.get("self")
-            if jit is not None and hasattr(jit, "hash"):
-                jit.hash = None
+        _ = fn.cache_key
+    except RuntimeError as error:
+        scope.forget()
         raise _unsupported(fn, error) from error
-    return source, repr(dict(signature)), repr(constants), repr(sorted(options.items()))
 
 
 def _version() -> str:

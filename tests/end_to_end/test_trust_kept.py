@@ -1,8 +1,10 @@
-"""What a single call at a few sizes does not show: memory that calls hand on, and results of another size."""
+"""What a single call at a few sizes does not show: memory that calls hand on, results of another size, and globals that
+change."""
 
 from __future__ import annotations
 
 import kernels_kept as K
+import kernels_launch_globals as G
 import pytest
 
 from trilift import case
@@ -65,3 +67,26 @@ def test_inputs_of_two_dtypes_are_no_comparison() -> None:
     wide, narrow = (case(x=f"{d}[N]")(K.tripled_at_17) for d in ("i64", "i32"))
     with pytest.raises(CaseError, match="x of tripled_at_17 is i32 and x of tripled_at_17 is i64"):
         equal(narrow, wide)
+
+
+@pytest.mark.parametrize("c", [G.FOR_ONCE, G.FORMED, *G.READ], ids=lambda c: c.name)
+def test_a_launch_is_of_what_its_kernel_reads_then(c: Case) -> None:
+    assert [p.verdict.value for p in prove(c)] == ["PROVED"]
+
+
+@pytest.mark.parametrize(
+    "c", [G.WRONG_FOR_ONCE, G.WRONG_WHERE_LONG, G.WRONG_FORMED, *G.READ_LATER], ids=lambda c: c.name
+)
+def test_what_a_kernel_would_read_later_is_refuted(c: Case) -> None:
+    (proof,) = prove(c)
+    assert proof.verdict.value == "REFUTED" and proof.counterexample is not None
+
+
+def test_a_kernel_launched_again_with_another_global_is_not_followed() -> None:
+    with pytest.raises(Unsupported, match="ALTERNATING, which alternating_kernel reads, is not what it was"):
+        prove(G.ALTERNATED)
+
+
+def test_what_is_changed_in_place_after_a_launch_is_not_followed() -> None:
+    with pytest.raises(Unsupported, match="TABLE, which looked_up reads, was changed in place after a launch"):
+        prove(G.CHANGED_IN_PLACE)

@@ -106,7 +106,10 @@ def _looked(family: Family, names: Names, looks: list[int]) -> bool:
 
 def _alike(family: Family, names: tuple[str, ...]) -> bool:
     bound = family.bound
-    return bound is None or alike_at_one(bound.kernel, bound.signature, bound.constexprs, bound.options, names)
+    if bound is None:
+        return True
+    with bound.scope.restored():
+        return alike_at_one(bound.kernel, bound.signature, bound.constexprs, bound.options, names)
 
 
 def _may_be_one(t: Term, facts: frozenset[Term]) -> bool:

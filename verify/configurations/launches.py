@@ -43,7 +43,7 @@ from .buffers import Buffers, reference
 from .host_paths import separating
 from .host_reading import Comparison, Path, Paths, explore, telling
 from .relations import Refuted, Relations, at, jumps, strided
-from .specialisations import Family
+from .specialisations import Family, reads_beside
 from .specialisations import family as family_of
 
 FOUND_ON, HELD_BACK = 10, 4  # traces beside the three that lifting uses
@@ -136,7 +136,7 @@ def _unlike(first: _Config, count: int) -> list[int]:
 
 
 def _compiled(launch: Launch) -> Any:
-    return launch.kernel, launch.grid, _constants(launch)
+    return launch.kernel, launch.grid, _constants(launch), reads_beside(launch)
 
 
 def _constants(launch: Launch) -> tuple[tuple[str, str], ...]:
@@ -759,7 +759,7 @@ def difference(a: Trace, b: Trace) -> Unsupported:
 
 def _signature(event: Launch | TorchOp) -> tuple[Any, ...]:
     if isinstance(event, Launch):
-        return "launch", event.kernel, event.file, event.line, len(event.operands)
+        return "launch", event.kernel, event.file, event.line, len(event.operands), reads_beside(event)
     return "torch", str(event.func), len(event.outputs)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import gcd
 from typing import Any
 
 from trilift.lift.capture.launches import Bound
+from trilift.lift.capture.recorder import lowered
 from trilift.lift.capture.trace import Launch
 from trilift.lift.errors import Place, Unsupported
 from trilift.lift.runtime.budget import BUDGETS
@@ -16,7 +17,6 @@ from trilift.lift.terms import construct as T
 from trilift.lift.terms.fit import value
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.ir import Module
-from trilift.lift.ttir.lower import lower
 
 from ..integers.quotient import expand
 from .branching import compared, decides
@@ -136,7 +136,7 @@ class Family:
             return self.base
         names = list(bound.signature)
         constexprs = {**bound.constexprs, **{(names.index(n),): v for n, v in self.whole(combo).items()}}
-        return lower(bound.kernel, bound.signature, constexprs, bound.options)
+        return lowered(replace(bound, constexprs=constexprs))
 
 
 def argument(launch: Launch, name: str) -> Any:
@@ -160,6 +160,12 @@ def _bound(launch: Launch) -> Bound | None:
     """The bound arguments of a launch of a JIT function; None for a launch of Triton IR."""
     arguments = launch.module.args if isinstance(launch.module, partial) else ()
     return arguments[0] if arguments and isinstance(arguments[0], Bound) else None
+
+
+def reads_beside(launch: Launch) -> tuple[str, ...]:
+    """The source of a launch's kernel and of what it calls, with the globals that it reads."""
+    bound = _bound(launch)
+    return bound.scope.own if bound is not None else ()
 
 
 def family(column: Sequence[Launch], relations: Relations) -> Family:

@@ -45,7 +45,8 @@ def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -
 
 
 def _alike(bound: Bound, names: Sequence[str]) -> bool:
-    return alike_when_wide(bound.kernel, bound.signature, bound.constexprs, bound.options, names)
+    with bound.scope.restored():
+        return alike_when_wide(bound.kernel, bound.signature, bound.constexprs, bound.options, names)
 
 
 def _owed(t: Term, facts: frozenset[Term]) -> list[Term]:

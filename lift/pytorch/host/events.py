@@ -30,6 +30,7 @@ from ...runtime import budget
 from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
+from ...ttir.kernel_globals import taken
 from . import limits, questions, size_tensors
 from . import numbers as N
 from .record import ELSEWHERE_BITS, Record
@@ -503,7 +504,7 @@ class Launching(Interception):
         if not warmup:
             numbers = grid(dict(given)) if callable(grid) else grid
             launched = given, self.grid(numbers), signature, constexprs, all_options, config, restored, reset
-            self.record(Bound(kernel, *launched))
+            self.record(Bound(kernel, *launched, taken(kernel, constexprs.values())))
         constants = {p.name: given[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
 

@@ -1,0 +1,171 @@
+"""Host functions that change what a kernel reads beside its arguments: a global, or the function that it calls. A
+launch is of the values that it finds; the twins say the values that come later."""
+
+import launch_numbers
+import torch
+import triton
+import triton.language as tl
+
+from trilift import case
+
+SCALE = tl.constexpr(2.0)
+ALTERNATING = tl.constexpr(2.0)
+
+
+@triton.jit
+def doubled(v):
+    return v * 2.0
+
+
+@triton.jit
+def fivefold(v):
+    return v * 5.0
+
+
+FORM = doubled
+
+
+@triton.jit
+def scaled_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * SCALE, mask=i < N)
+
+
+@triton.jit
+def formed_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, FORM(tl.load(x_ptr + i, mask=i < N)), mask=i < N)
+
+
+@triton.jit
+def alternating_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * ALTERNATING, mask=i < N)
+
+
+def launched(kernel, x):
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.shape[0], 64),)](x, out, x.shape[0], BLOCK=64)
+    return out
+
+
+def scaled_for_once(x):
+    """By three; the global is put back."""
+    global SCALE
+    before, SCALE = SCALE, tl.constexpr(3.0)
+    try:
+        return launched(scaled_kernel, x)
+    finally:
+        SCALE = before
+
+
+def scaled_where_long(x):
+    """By three where x is long, by two elsewhere."""
+    global SCALE
+    if x.shape[0] > 1000:
+        SCALE = tl.constexpr(3.0)
+    out = launched(scaled_kernel, x)
+    SCALE = tl.constexpr(2.0)
+    return out
+
+
+def formed_before(x):
+    """The function that the kernel calls is another one after the launch."""
+    global FORM
+    FORM = doubled
+    out = launched(formed_kernel, x)
+    FORM = fivefold
+    return out
+
+
+def alternating(x):
+    """Triton raises an error at the second launch."""
+    global ALTERNATING
+    ALTERNATING = tl.constexpr(2.0)
+    first = launched(alternating_kernel, x)
+    ALTERNATING = tl.constexpr(3.0)
+    return first, launched(alternating_kernel, x)
+
+
+def claimed(fn, reference):
+    found = case(x="f32[N]")(fn)
+    found.reference(reference)
+    return found
+
+
+FOR_ONCE = claimed(scaled_for_once, lambda x: x * 3.0)
+WRONG_FOR_ONCE = claimed(scaled_for_once, lambda x: x * 2.0)
+WRONG_WHERE_LONG = claimed(scaled_where_long, lambda x: x * 2.0)
+FORMED = claimed(formed_before, lambda x: x * 2.0)
+WRONG_FORMED = claimed(formed_before, lambda x: x * 5.0)
+ALTERNATED = claimed(alternating, lambda x: (x * 2.0, x * 3.0))
+
+
+WRAPPED = tl.constexpr(launch_numbers.Numbers(2.0))
+TABLE = {"of": {"factor": 2.0}}
+
+
+@triton.constexpr_function
+def looked_up(name):
+    return TABLE[name]["factor"]
+
+
+@triton.jit
+def attribute_kernel(x_ptr, out_ptr, N, OF: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < N)
+    if OF == "object":
+        y = x * launch_numbers.OBJECT.factor
+    elif OF == "class":
+        y = x * launch_numbers.Derived.FACTOR
+    elif OF == "constexpr":
+        y = x * WRAPPED.value.factor
+    tl.store(out_ptr + i, y, mask=i < N)
+
+
+@triton.jit
+def table_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * looked_up("of"), mask=i < N)
+
+
+def by_attribute(x, of):
+    out = torch.empty_like(x)
+    attribute_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), OF=of, BLOCK=64)
+    return out
+
+
+def by_object(x):
+    launch_numbers.OBJECT.factor = 2.0
+    out = by_attribute(x, "object")
+    launch_numbers.OBJECT.factor = 3.0
+    return out
+
+
+def by_class(x):
+    launch_numbers.Base.FACTOR = 2.0
+    out = by_attribute(x, "class")
+    launch_numbers.Base.FACTOR = 3.0
+    return out
+
+
+def by_constexpr(x):
+    global WRAPPED
+    WRAPPED = tl.constexpr(launch_numbers.Numbers(2.0))
+    out = by_attribute(x, "constexpr")
+    WRAPPED = tl.constexpr(launch_numbers.Numbers(3.0))
+    return out
+
+
+def by_table(x):
+    """The object that the kernel reads is itself another when the call ends."""
+    TABLE["of"]["factor"] = 2.0
+    out = torch.empty_like(x)
+    table_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    TABLE["of"]["factor"] = 3.0
+    return out
+
+
+READ = [claimed(f, lambda x: x * 2.0) for f in (by_object, by_class, by_constexpr)]
+READ_LATER = [claimed(f, lambda x: x * 3.0) for f in (by_object, by_class, by_constexpr)]
+CHANGED_IN_PLACE = claimed(by_table, lambda x: x * 2.0)
