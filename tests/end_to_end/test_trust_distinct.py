@@ -52,6 +52,7 @@ def test_every_draw_has_distinct_elements() -> None:
         assert len(np.unique(index)) == 5 and index.min() >= 0 and index.max() < 6
 
 
+@pytest.mark.slow
 def test_written_tests_draw_distinct_elements(tmp_path: Path) -> None:
     file = tmp_path / "test_rows.py"
     assert write(K.__file__, file, ["right_rows"]) == 0

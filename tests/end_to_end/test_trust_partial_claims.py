@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.kernels import kernels_partial as K
 from trilift.reports.base.targets import Named
 from trilift.reports.commands.prove import compared
@@ -18,6 +20,7 @@ def clauses(p: Proof) -> list[str]:
     return [c.text for c in p.contract]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_read_by_a_wrong_formula_has_no_partial_claim() -> None:
     found, *theirs = equal(K.all_tiles, K.some_tiles, timeout=12)
     assert not clauses(found)

@@ -88,6 +88,7 @@ def test_a_reference_that_asks_where_its_inputs_lie_finds_them_on_the_gpu(name: 
     assert verdicts(K.told_on_cpu[name]) == {Verdict.REFUTED}
 
 
+@pytest.mark.slow
 def test_an_element_that_is_rounded_as_its_dtype_has_it_refutes_nothing() -> None:
     """Where a kernel takes a number for its bits, these are of the rounded number, and the reference's are not."""
     for right in (K.bits_rounded, K.bits_widened):

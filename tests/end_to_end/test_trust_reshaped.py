@@ -20,6 +20,7 @@ def test_wrong_ones_are_refuted(form: str) -> None:
     assert Verdict.REFUTED in {p.verdict for p in prove(K.WRONG[form], timeout=60)}
 
 
+@pytest.mark.slow
 def test_a_tensor_whose_memory_may_change_is_refused_at_its_line() -> None:
     (p,) = prove(K.resized, timeout=20)
     assert p.verdict is Verdict.UNKNOWN and "aten.resize_" in p.reason

@@ -399,7 +399,9 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.parametrize("what", OUTSIDE)
+@pytest.mark.parametrize(
+    "what", ["a file", *(pytest.param(w, marks=pytest.mark.slow) for w in OUTSIDE if w != "a file")]
+)
 def test_what_a_file_reads_when_it_is_imported_counts(tmp_path: Path, what: str) -> None:
     text, change, variables = OUTSIDE[what]
     write(tmp_path / "cases.py", READS.replace("{}", text))

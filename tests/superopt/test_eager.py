@@ -86,6 +86,7 @@ def test_products_of_32_bits_are_no_work_for_tensor_cores(file: str) -> None:
     assert suited(H200, half).flops == H200.flops and suited(H200, single).flops == H200.single
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_faster_is_written_on_request_only(file: str, tmp_path: Path) -> None:
     asked = ["optimize", "cases.py::doubled", "--at", "M=64,N=256", "-o", "fast.py", "--format", "json"]
     done = trilift(*asked, cwd=tmp_path)

@@ -178,6 +178,7 @@ def test_a_block_size_at_which_the_kernel_is_another() -> None:
     assert counts == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_unrolled_is_read_as_far_as_it_is_short() -> None:
     (proof,) = prove(K.unrolled_row, fallback=False)
     assert proof.verdict.value == "PROVED", proof.reason
