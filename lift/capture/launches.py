@@ -159,7 +159,7 @@ class Interception:
         if not warmup:
             numbers = grid(args_by_name) if callable(grid) else grid
             given = dict(args_by_name), grid_of(numbers), signature, constexprs, options, config, restored, reset
-            self.record(Bound(kernel, *given, taken(kernel, constexprs.values())))
+            self.record(Bound(kernel, *given, taken(kernel, constexprs)))
         constants = {p.name: args_by_name[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
 

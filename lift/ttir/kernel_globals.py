@@ -3,6 +3,7 @@ one time.
 
 Triton reads them when it compiles a kernel. Launches are lowered later than they are made, when the host function may
 have set them to something else: `taken` notes them at the launch, and inside `Scope.restored` they are as they were.
+An object whose content is not known exactly, as one that computes its attributes, is refused.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import ast
 import builtins
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, EnumMeta
+from fractions import Fraction
+from inspect import getsource
 from textwrap import dedent
-from types import CellType, ModuleType
-from typing import TYPE_CHECKING, TypeGuard
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
 from ..errors import Place, Unsupported
 from ..runtime.session import memo
@@ -28,13 +31,16 @@ if TYPE_CHECKING:
 
 Space = dict[str, object] | CellType | type
 Chain = tuple[str, ...]  # a name, and the attributes that are read from it
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
-CONTAINERS = (list, tuple, dict, set, frozenset)
-LIBRARIES = ("triton", "torch", "numpy")  # and Python's own: what they hold, a host function does not change
+PLAIN: tuple[type, ...] = (bool, int, float, complex, str, bytes, type(None))
+EXACT = (range, Fraction)  # whose repr says all, as that of types
+CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset)
+MANY = 5000  # parts of a value that are looked at
+ASKING = {"getattr", "hasattr", "globals", "eval", "exec", "vars", "open", "__import__"}  # for what no name says
+LIBRARIES = ("triton", "torch", "numpy", "trilift")  # and Python's own: what they hold, a host function does not change
 STDLIB = os.path.dirname(os.__file__)
 BUILTINS = frozenset(vars(builtins))  # a reading of a host function puts some of these into its module
 ABSENT = object()
-DESCRIBED = ("triton.language", "torch.dtype")  # whose repr says all
+UNREAD = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__match_args__"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,7 +49,7 @@ class Held:
     `text`: the content that it reads; None where it reads attributes alone, or it is a function: it is the same where
     the object is."""
 
-    owner: JITFunction
+    owner: FunctionType
     space: Space
     name: str
     value: object
@@ -56,7 +62,7 @@ class Held:
 
     def is_as_it_was(self) -> bool:
         now = self.now()
-        return now is self.value if self.text is None else _text(now) == self.text
+        return now is self.value if self.text is None else content(now) == self.text
 
     def put(self, value: object) -> None:
         if isinstance(self.space, CellType):
@@ -85,7 +91,7 @@ class Scope:
     """All that a kernel reads. `functions`: itself and those that it calls or gets; `key` is equal for equal content,
     `own` is its part without what comes with functions that are arguments."""
 
-    functions: tuple[JITFunction, ...] = ()
+    functions: tuple[JITFunction | FunctionType, ...] = ()
     held: tuple[Held, ...] = ()
     key: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
@@ -98,7 +104,7 @@ class Scope:
             for h, _ in changed:
                 h.put(h.value)
             for h in (h for h, _ in changed if not h.is_as_it_was()):
-                code = h.owner.fn.__code__
+                code = h.owner.__code__
                 place = Place(code.co_filename, code.co_firstlineno)
                 raise Unsupported(f"{h.name}, which {code.co_name} reads, was changed in place after a launch", place)
             yield
@@ -109,7 +115,8 @@ class Scope:
     def forget(self) -> None:
         """Triton keeps what it has once read of each function: it is to read that again."""
         for f in self.functions:
-            f.hash = None
+            if not isinstance(f, FunctionType):
+                f.hash = None
 
     def other_than(self, earlier: Scope) -> str:
         """A name that a function reads which both have, and that is something else here; empty where all are equal."""
@@ -118,14 +125,15 @@ class Scope:
         return next(changed, "")
 
 
-def taken(kernel: JITFunction, arguments: Iterable[object] = ()) -> Scope:
-    """All that a JITFunction reads now, and with it the functions among its compile-time arguments."""
+def taken(kernel: JITFunction, arguments: Mapping[str | tuple[int, ...], object]) -> Scope:
+    """All that a JITFunction reads now, and its compile-time arguments. Raises Unsupported for one that is not known
+    exactly."""
     walk = _Walk()
     walk.function(kernel)
     own = tuple(walk.key)
-    for f in arguments:
-        if _is_jitted(f):
-            walk.key.append(walk.function(f))
+    for path, value in arguments.items():
+        name = path if isinstance(path, str) else kernel.arg_names[path[0]]
+        walk.value(kernel.fn, {name: value}, (name,), value)
     return Scope(tuple(walk.functions.values()), tuple(walk.held), tuple(walk.key), own)
 
 
@@ -133,66 +141,126 @@ class _Walk:
     """The functions in the order in which they are met, each once."""
 
     def __init__(self) -> None:
-        self.functions: dict[int, JITFunction] = {}
+        self.functions: dict[int, JITFunction | FunctionType] = {}
         self.held: list[Held] = []
         self.key: list[str] = []
 
-    def function(self, f: JITFunction) -> str:
-        """Walks a function; gives its name in this walk."""
+    def function(self, f: JITFunction | FunctionType) -> str:
+        """Walks a function, or one of Python that runs while a kernel is compiled; gives its name in this walk."""
         if id(f) not in self.functions:
             self.functions[id(f)] = f
-            source = f.src
-            self.key += [f.fn.__code__.co_filename, str(f.starting_line_number), str(getattr(f, "noinline", False))]
-            self.key.append(source)
-            cells = dict(zip(f.fn.__code__.co_freevars, f.fn.__closure__ or (), strict=True))
-            for chain in _read(source):
-                space = cells.get(chain[0], f.fn.__globals__)
-                value = _content(space) if chain[0] in cells else space.get(chain[0], ABSENT)
-                if chain[0] not in BUILTINS or _is_jitted(value) or _is_constexpr(value):
-                    self.name(f, space, chain, value)
+            fn: FunctionType = f if isinstance(f, FunctionType) else f.fn
+            code, runs = fn.__code__, isinstance(f, FunctionType) or not hasattr(f, "run")
+            source, reads = _source(f), _read(_source(f))
+            if reads is None or (runs and (ASKING & set(code.co_names) or "import " in source)):
+                raise _unknown(fn, "what it imports or asks for by name")
+            self.key += [code.co_filename, str(code.co_firstlineno), str(getattr(f, "noinline", False)), source]
+            self.key += [self.known(fn, "a default value", v) for v in _defaults(fn)]
+            cells = dict(zip(code.co_freevars, fn.__closure__ or (), strict=True))
+            for chain in reads:
+                cell = cells.get(chain[0])
+                space: Space = fn.__globals__ if cell is None else cell
+                value = fn.__globals__.get(chain[0], ABSENT) if cell is None else _content(cell)
+                local = chain[0] in code.co_varnames if runs else not _is_readable(value)
+                if not local and not _is_builtin(chain[0], value):
+                    self.value(fn, space, chain, value)
         return f"function {list(self.functions).index(id(f))}"
 
-    def name(self, owner: JITFunction, space: Space, chain: Chain, value: object) -> None:
+    def value(self, owner: FunctionType, space: Space, chain: Chain, value: object) -> None:
         """Notes what the first name of a chain holds, and follows the others, which are its attributes."""
         name, rest = chain[0], chain[1:]
         inner = value.value if _is_constexpr(value) else value
         if _is_constexpr(value) and rest[:1] == ("value",):
             rest = rest[1:]
         found = _attribute(inner, rest[0]) if rest and not _is_of_library(inner) else None
-        text = _text(value) if found is None else ""
-        compared = text if found is None and not _is_jitted(inner) else None
-        self.held.append(Held(owner, space, name, value, compared))
-        self.key += [name, text]
+        made = isinstance(inner, type) and bool(vars(inner).get("__triton_aggregate__"))
+        called = _is_jitted(inner) or (isinstance(inner, FunctionType) and not _is_of_library(inner))
+        text = None if found is not None or made or called else self.known(owner, name, value)
+        self.held.append(Held(owner, space, name, value, text))
+        self.key += [name, text or ""]
         if _is_constexpr(value):
-            self.held.append(Held(owner, vars(value), "value", inner, None if compared is None else _text(inner)))
-        if _is_jitted(inner):
-            if not _is_of_library(inner.fn):
-                self.key.append(self.function(inner))
-        elif getattr(inner, "__triton_aggregate__", False):
-            self.key.append(str(inner.__annotations__))
+            self.held.append(Held(owner, vars(value), "value", inner, text and content(inner)))
+        if _is_jitted(inner) and _is_of_library(inner.fn):
+            self.key.append(_named(inner.fn))
+        elif _is_jitted(inner) or (isinstance(inner, FunctionType) and called):
+            self.key.append(self.function(inner))
+        if isinstance(inner, type) and made:
+            self.key += [_named(inner), str(inner.__annotations__)]
             self.key += [self.function(f) for f in getattr(inner, "hash_attrs", ()) if _is_jitted(f)]
         if found is not None:
-            self.name(owner, found[0], rest, found[1])
+            self.value(owner, found[0], rest, found[1])
+
+    def known(self, owner: FunctionType, name: str, value: object) -> str:
+        """The content of a value."""
+        text = content(value)
+        if text is None:
+            raise _unknown(owner, name)
+        return text
+
+
+def _unknown(f: FunctionType, name: str) -> Unsupported:
+    code = f.__code__
+    what = f"{name}, which {code.co_name} reads while it is compiled, is not known exactly"
+    return Unsupported(what, Place(code.co_filename, code.co_firstlineno))
+
+
+def _source(f: JITFunction | FunctionType) -> str:
+    try:
+        return getsource(f) if isinstance(f, FunctionType) else str(f.src)
+    except OSError:
+        return ""
+
+
+def _defaults(f: FunctionType) -> list[object]:
+    return [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
+
+
+def _is_readable(value: object) -> bool:
+    """Whether Triton reads such a global in a kernel; the name of another is that of a local."""
+    of_triton = _is_of(value, "triton") or _is_of(type(value), "triton")
+    return isinstance(value, (ModuleType, type)) or _is_constexpr(value) or _is_jitted(value) or of_triton
+
+
+def _is_builtin(name: str, value: object) -> bool:
+    """Whether it is Python's own; a reading of a host function puts stand-ins for some into its module."""
+    ours = str(getattr(type(value), "__module__", "")).startswith("trilift.") or _is_of(value, "trilift")
+    return name in BUILTINS and (value is ABSENT or value is getattr(builtins, name) or ours)
+
+
+def _is_of(value: object, package: str) -> bool:
+    return isinstance(value, (FunctionType, type)) and value.__module__.partition(".")[0] == package
 
 
 def _attribute(of: object, name: str) -> tuple[Space, object] | None:
-    """Where a module, a class or an object has an attribute, and what it is; None of what a method computes."""
-    own = getattr(of, "__dict__", {})
-    if not isinstance(of, type) and name in own:
-        return own, own[name]
-    for base in (of if isinstance(of, type) else type(of)).__mro__:
-        if name in vars(base):
-            value = vars(base)[name]
-            return None if hasattr(type(value), "__get__") and not _is_jitted(value) else (base, value)
-    return None
+    """Where a module, a class or an object has an attribute, and what it is; None of what is computed."""
+    classes = of.__mro__ if isinstance(of, type) else type(of).__mro__
+    of_class = next(((c, vars(c)[name]) for c in classes if name in vars(c)), None)
+    if isinstance(of, type) or name not in (own := _own(of)):
+        computed = of_class is None or (hasattr(type(of_class[1]), "__get__") and not _is_jitted(of_class[1]))
+        return None if computed else of_class
+    computes = type(of).__getattribute__ not in (object.__getattribute__, ModuleType.__getattribute__)
+    return None if computes or (of_class and hasattr(type(of_class[1]), "__set__")) else (own, own[name])
+
+
+def _own(of: object) -> dict[str, object]:
+    """The attributes of an object itself."""
+    try:
+        return object.__getattribute__(of, "__dict__")  # type: ignore[no-any-return]
+    except AttributeError:
+        return {}
 
 
 @memo
-def _read(source: str) -> tuple[Chain, ...]:
-    """The names that the source of a function reads beside its parameters, each with the attributes that follow it."""
-    tree = ast.parse(dedent(source))
-    function = tree.body[0]
-    assert isinstance(function, ast.FunctionDef)
+def _read(source: str) -> tuple[Chain, ...] | None:
+    """The names that the source of a function reads beside its parameters, each with the attributes that follow it;
+    None of what is not the source of one function, as of a lambda."""
+    try:
+        tree = ast.parse(dedent(source))
+    except SyntaxError:
+        return None
+    function = tree.body[0] if tree.body else None
+    if not isinstance(function, ast.FunctionDef):
+        return None
     taken = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
     found: set[Chain] = set()
     inside: set[int] = set()
@@ -219,29 +287,83 @@ def _content(cell: CellType) -> object:
     return ABSENT
 
 
-def _text(value: object, inside: tuple[int, ...] = ()) -> str:
-    """Tells a value from others where the compiler reads it; of a library's object that it does not read, the type."""
-    if id(value) in inside:
-        return "..."
-    part = lambda x: _text(x, (*inside, id(value)))  # noqa: E731
-    if _is_constexpr(value):
-        return f"constexpr {part(value.value)}"
-    if isinstance(value, CONTAINERS):
-        parts: Iterable[object] = value.items() if isinstance(value, dict) else value
-        return f"{type(value).__name__}({', '.join(map(part, parts))})"
-    if isinstance(value, (*PLAIN, Enum)):
-        return f"{value.__class__.__name__} {value!r}"
-    if isinstance(value, ModuleType):
-        return f"module {value.__name__}"
-    if _is_jitted(value):
-        return f"{value.fn.__module__}.{value.fn.__qualname__}"
-    named = value if hasattr(value, "__qualname__") else type(value)
-    name = f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', '')}"
-    if _is_of_library(named):
-        return f"{name} {value!r}" if named is not value and name.startswith(DESCRIBED) else name
-    said = (*PLAIN, *CONTAINERS, Enum) if named is value else object
-    attributes = {k: v for k, v in getattr(value, "__dict__", {}).items() if isinstance(v, said) or _is_constexpr(v)}
-    return f"{name}({', '.join(f'{k}={part(v)}' for k, v in attributes.items() if not k.startswith('__'))})"
+def content(value: object) -> str | None:
+    """Equal for values that are equal to the compiler alone; None of a value that is not known exactly."""
+    try:
+        return _Text().of(value)
+    except (_Inexact, RecursionError):
+        return None
+
+
+class _Inexact(Exception):
+    """A value has parts that are not known."""
+
+
+class _Text:
+    """The text of one value, of at most so many parts."""
+
+    def __init__(self) -> None:
+        self.left = MANY
+
+    def of(self, value: object) -> str:
+        self.left -= 1
+        kind = type(value)
+        if self.left < 0:
+            raise _Inexact
+        if value is ABSENT:
+            return "absent"
+        if _is_constexpr(value):
+            return f"constexpr {self.of(value.value)}"
+        if kind in CONTAINERS:
+            parts: Iterable[object] = value.items() if isinstance(value, dict) else value  # type: ignore[assignment]
+            return f"{kind.__name__}({', '.join(map(self.of, parts))})"
+        if kind in PLAIN or kind in EXACT:
+            return f"{kind.__name__} {value!r}"
+        if isinstance(value, Enum):
+            return f"{_named(kind)}.{value._name_} {self.of(value._value_)}"
+        if isinstance(value, EnumMeta):
+            members: dict[str, Enum] = dict(value.__members__)
+            return f"{_named(value)}({', '.join(f'{k}={self.of(v._value_)}' for k, v in members.items())})"
+        return self.of_library(value, kind) if _is_of_library(value) else self.of_user(value)
+
+    def of_library(self, value: object, kind: type) -> str:
+        """Of what a library has, and of the numbers and types of libraries."""
+        if isinstance(value, ModuleType):
+            return value.__name__
+        if isinstance(value, (FunctionType, BuiltinFunctionType, type)):
+            return _named(value)
+        name = _named(kind)
+        if name == "torch.dtype" or (name.startswith("triton.language.core.") and name.endswith(("dtype", "_type"))):
+            return f"{name} {value!r}"
+        if name.startswith("numpy.") and hasattr(kind, "tobytes") and value.nbytes < MANY:  # type: ignore[attr-defined]
+            of_object = value.dtype.hasobject  # type: ignore[attr-defined]
+            if not of_object:
+                return f"{name} {value.dtype} {value.shape} {value.tobytes().hex()}"  # type: ignore[attr-defined]
+        if kind is SimpleNamespace:
+            return f"{name}({', '.join(f'{k}={self.of(v)}' for k, v in _own(value).items())})"
+        if _is_jitted(value):
+            return f"{value.fn.__module__}.{value.fn.__qualname__}" if _is_of_library(value.fn) else self.no()
+        return self.no()
+
+    def of_user(self, value: object) -> str:
+        """Of an object that only holds attributes: its class has no methods but those that are generated."""
+        kind = type(value)
+        if isinstance(value, (ModuleType, type, FunctionType)) or kind.__getattribute__ is not object.__getattribute__:
+            return self.no()
+        members = {k: v for c in reversed(kind.__mro__[:-1]) for k, v in vars(c).items() if k not in UNREAD}
+        written = (v for v in members.values() if hasattr(type(v), "__get__"))
+        if not all(isinstance(v, FunctionType) and v.__code__.co_filename == "<string>" for v in written):
+            return self.no()
+        held = {**{k: v for k, v in members.items() if not k.startswith("__")}, **_own(value)}
+        known = {k: self.of(v) for k, v in held.items() if not isinstance(v, FunctionType)}
+        return f"{_named(kind)}({', '.join(f'{k}={v}' for k, v in known.items())})"
+
+    def no(self) -> NoReturn:
+        raise _Inexact
+
+
+def _named(x: type | FunctionType | BuiltinFunctionType) -> str:
+    return f"{x.__module__}.{x.__qualname__}"
 
 
 def _is_constexpr(value: object) -> TypeGuard[constexpr]:
@@ -256,7 +378,9 @@ def _is_jitted(value: object) -> TypeGuard[JITFunction]:
 
 
 def _is_of_library(value: object) -> bool:
-    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+    """Whether a module, function or class, or the class of an object, is of a library."""
+    named = value if isinstance(value, (ModuleType, FunctionType, BuiltinFunctionType, type)) else type(value)
+    name = named.__name__ if isinstance(named, ModuleType) else named.__module__
     top = str(name).partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None) or STDLIB
     return top in LIBRARIES or (top in sys.stdlib_module_names and file.startswith(STDLIB))

@@ -43,7 +43,7 @@ def lower(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, Any], 
     Raises Unsupported if Triton does not compile it, naming the place and the first line of Triton's message, and
     TimeoutError, which is not kept, where a time limit ends the compiler."""
     fn = jit_function(fn)
-    scope = taken(fn, constexprs.values())
+    scope = taken(fn, constexprs)
     key = (scope.key, *_arguments(fn, signature, constexprs, options))
     if key not in _lowered:
         try:
@@ -256,7 +256,7 @@ def content_key(
     """Equal for equal kernels: the source of the function and of those that it calls, what they read outside of
     themselves as it is now, and how it is called."""
     fn = jit_function(fn)
-    return taken(fn, constexprs.values()).key, *_arguments(fn, signature, constexprs, options)
+    return taken(fn, constexprs).key, *_arguments(fn, signature, constexprs, options)
 
 
 def _arguments(

@@ -90,3 +90,15 @@ def test_a_kernel_launched_again_with_another_global_is_not_followed() -> None:
 def test_what_is_changed_in_place_after_a_launch_is_not_followed() -> None:
     with pytest.raises(Unsupported, match="TABLE, which looked_up reads, was changed in place after a launch"):
         prove(G.CHANGED_IN_PLACE)
+
+
+def test_what_is_not_known_exactly_is_not_followed() -> None:
+    with pytest.raises(Unsupported, match="launch_numbers, which of_module reads while it is compiled, is not known"):
+        prove(G.UNKNOWN)
+    with pytest.raises(Unsupported, match="FACTORS, which argument_kernel reads, was changed in place"):
+        prove(G.ARGUMENT)
+
+
+def test_functions_of_one_source_have_their_own_default_values() -> None:
+    assert [p.verdict.value for p in prove(G.DEFAULTS)] == ["PROVED", "PROVED"]
+    assert "REFUTED" in [p.verdict.value for p in prove(G.ONE_DEFAULT)]

@@ -169,3 +169,71 @@ def by_table(x):
 READ = [claimed(f, lambda x: x * 2.0) for f in (by_object, by_class, by_constexpr)]
 READ_LATER = [claimed(f, lambda x: x * 3.0) for f in (by_object, by_class, by_constexpr)]
 CHANGED_IN_PLACE = claimed(by_table, lambda x: x * 2.0)
+
+
+@triton.constexpr_function
+def of_module():
+    module = launch_numbers
+    return module.OBJECT.factor
+
+
+@triton.jit
+def module_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * of_module(), mask=i < N)
+
+
+def by_module(x):
+    launch_numbers.OBJECT.factor = 2.0
+    out = launched(module_kernel, x)
+    launch_numbers.OBJECT.factor = 3.0
+    return out
+
+
+@triton.jit
+def argument_kernel(x_ptr, out_ptr, N, FACTORS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * FACTORS[0], mask=i < N)
+
+
+def by_argument(x):
+    factors, out = [2.0], torch.empty_like(x)
+    argument_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), FACTORS=factors, BLOCK=64)
+    factors[0] = 3.0
+    return out
+
+
+FACTOR = 2.0
+
+
+def multiplied():
+    @triton.jit
+    def times(v, factor: tl.constexpr = FACTOR):
+        return v * factor
+
+    return times
+
+
+DOUBLE = multiplied()
+FACTOR = 3.0
+TREBLE = multiplied()
+
+
+@triton.jit
+def default_kernel(x_ptr, out_ptr, N, F: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, F(tl.load(x_ptr + i, mask=i < N)), mask=i < N)
+
+
+def by_default(x):
+    """Two functions of one source: Triton compiles each with the default value that it was made with."""
+    twice, thrice = torch.empty_like(x), torch.empty_like(x)
+    for out, f in ((twice, DOUBLE), (thrice, TREBLE)):
+        default_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), F=f, BLOCK=64)
+    return twice, thrice
+
+
+UNKNOWN = claimed(by_module, lambda x: x * 2.0)
+ARGUMENT = claimed(by_argument, lambda x: x * 2.0)
+DEFAULTS = claimed(by_default, lambda x: (x * 2.0, x * 3.0))
+ONE_DEFAULT = claimed(by_default, lambda x: (x * 2.0, x * 2.0))

@@ -504,7 +504,7 @@ class Launching(Interception):
         if not warmup:
             numbers = grid(dict(given)) if callable(grid) else grid
             launched = given, self.grid(numbers), signature, constexprs, all_options, config, restored, reset
-            self.record(Bound(kernel, *launched, taken(kernel, constexprs.values())))
+            self.record(Bound(kernel, *launched, taken(kernel, constexprs)))
         constants = {p.name: given[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
 
