@@ -6,7 +6,7 @@ on data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from ..errors import Place, Unsupported
 from ..language.case_spec import DTYPES
 from ..ttir.ir import Module
-from ..ttir.kernel_globals import Scope
+from ..ttir.kernel_globals import Names
 from ..ttir.lower import leaves, lower
 from . import cpu_memory, streams, texts
 from .bounded import Range, result_range
@@ -81,7 +81,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.untouched: set[int] = set()
         self.ranges: dict[int, Range] = {}
         self.configs = 1
-        self.scopes: dict[tuple[int, tuple[str, ...]], Scope] = {}  # of the launches, by kernel and content
+        self.read: Names = {}  # by kernels, as it is at the launches
         self.on_cpu = cpu_memory.OnCPU(self.key)
         self.by_default = cpu_memory.OnCPU(self.key)  # unless the default device is the GPU
         self.pinned = cpu_memory.OnCPU(self.key)
@@ -179,10 +179,17 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.events.append(Launch(
             kernel=bound.kernel.fn.__name__, file=code.co_filename, line=code.co_firstlineno, grid=bound.grid,
             args=args, constexprs=frozenset(n for n, kind in bound.signature.items() if kind == "constexpr"),
-            options=bound.options, config=bound.config, host=host_place(), module=partial(lowered, bound),
+            options=bound.options, config=bound.config, host=host_place(), module=self.module(bound),
             operands=tuple(self.refs(v) for n, kind in bound.signature.items() for v in leaves(kind, bound.args[n])),
             restored=bound.restored, reset=bound.reset,
         ))  # fmt: skip
+
+    def module(self, bound: Bound) -> Callable[[], Module]:
+        """Gives the typed IR of a launch, or raises Unsupported; lowered now, with all that the kernel sees."""
+        try:
+            return partial(_given, bound, lowered(bound))
+        except Unsupported as error:
+            return partial(_given, bound, error)
 
     def ordered(self, bound: Bound) -> None:
         """Refuses a launch that a GPU may start before what was launched earlier is done, or may not start at all."""
@@ -196,12 +203,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def unchanged(self, bound: Bound) -> None:
         """Refuses a launch of what reads other globals than at an earlier launch: Triton raises an error there, or runs
         what it has compiled before."""
-        at = id(bound.kernel), bound.scope.key
-        for earlier in self.scopes.values() if at not in self.scopes else ():
-            if name := bound.scope.other_than(earlier):
-                what = f"{name}, which {bound.kernel.fn.__name__} reads, is not what it was at an earlier launch"
-                raise Unsupported(what, host_place(), "Triton compiles a kernel with what it reads at its first launch")
-        self.scopes.setdefault(at, bound.scope)
+        if name := bound.scope.changed(self.read):
+            what = f"{name}, which {bound.kernel.fn.__name__} reads, is not what it was at an earlier launch"
+            raise Unsupported(what, host_place(), "Triton compiles a kernel with what it reads at its first launch")
 
     def launch_module(
         self, module: Module, place: Place, args: Mapping[str, Any], grid: tuple[int, int, int], options: dict[str, Any]
@@ -317,8 +321,14 @@ def _writes(e: Launch | TorchOp) -> bool:
     return isinstance(e, Launch) or not (e.func.is_view or e.func.overloadpacket.__name__ in UNINITIALISED)
 
 
+def _given(_: Bound, found: Module | Unsupported) -> Module:
+    if isinstance(found, Unsupported):
+        raise found
+    return found
+
+
 def lowered(bound: Bound) -> Module:
-    """The typed IR of a launch, of what the kernel read at that time."""
+    """The typed IR of a launch, of the globals that the kernel read at that time."""
     with bound.scope.restored():
         return lower(bound.kernel, bound.signature, bound.constexprs, bound.options)
 

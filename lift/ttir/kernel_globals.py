@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, EnumMeta
 from fractions import Fraction
 from inspect import getsource
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
     from triton.runtime.jit import JITFunction
 
 Space = dict[str, object] | CellType | type
+Names = dict[tuple[int, int, str], "Held"]  # by function, dictionary and name
 Chain = tuple[str, ...]  # a name, and the attributes that are read from it
 PLAIN: tuple[type, ...] = (bool, int, float, complex, str, bytes, type(None))
 EXACT = (range, Fraction)  # whose repr says all, as that of types
 CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset)
 MANY = 5000  # parts of a value that are looked at
-ASKING = {"getattr", "hasattr", "globals", "eval", "exec", "vars", "open", "__import__"}  # for what no name says
+ASKING = {"getattr", "hasattr", "globals", "eval", "exec", "vars", "open", "__import__", "environ", "getenv",
+          "modules"}  # fmt: skip  # for what no name says
 LIBRARIES = ("triton", "torch", "numpy", "trilift")  # and Python's own: what they hold, a host function does not change
 STDLIB = os.path.dirname(os.__file__)
 BUILTINS = frozenset(vars(builtins))  # a reading of a host function puts some of these into its module
@@ -89,12 +92,13 @@ class Held:
 @dataclass(frozen=True, eq=False, slots=True)
 class Scope:
     """All that a kernel reads. `functions`: itself and those that it calls or gets; `key` is equal for equal content,
-    `own` is its part without what comes with functions that are arguments."""
+    `own` is its part without what comes with functions that are arguments; `arguments`: the compile-time ones."""
 
     functions: tuple[JITFunction | FunctionType, ...] = ()
     held: tuple[Held, ...] = ()
     key: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
     @contextmanager
     def restored(self) -> Iterator[None]:
@@ -118,11 +122,12 @@ class Scope:
             if not isinstance(f, FunctionType):
                 f.hash = None
 
-    def other_than(self, earlier: Scope) -> str:
-        """A name that a function reads which both have, and that is something else here; empty where all are equal."""
-        before = {(id(h.owner), id(h.space), h.name): h.content for h in earlier.held}
-        changed = (h.name for h in self.held if before.get((id(h.owner), id(h.space), h.name), h.content) != h.content)
-        return next(changed, "")
+    def changed(self, earlier: Names) -> str:
+        """A name that was something else at an earlier launch; empty where there is none. The others are noted."""
+        for h in (h for h in self.held if h.space is not self.arguments):
+            if earlier.setdefault((id(h.owner), id(h.space), h.name), h).content != h.content:
+                return h.name
+        return ""
 
 
 def taken(kernel: JITFunction, arguments: Mapping[str | tuple[int, ...], object]) -> Scope:
@@ -131,10 +136,12 @@ def taken(kernel: JITFunction, arguments: Mapping[str | tuple[int, ...], object]
     walk = _Walk()
     walk.function(kernel)
     own = tuple(walk.key)
+    given: dict[str, object] = {}
     for path, value in arguments.items():
-        name = path if isinstance(path, str) else kernel.arg_names[path[0]]
-        walk.value(kernel.fn, {name: value}, (name,), value)
-    return Scope(tuple(walk.functions.values()), tuple(walk.held), tuple(walk.key), own)
+        name = path if isinstance(path, str) else ".".join([kernel.arg_names[path[0]], *map(str, path[1:])])
+        given[name] = value
+        walk.value(kernel.fn, given, (name,), value)
+    return Scope(tuple(walk.functions.values()), tuple(walk.held), tuple(walk.key), own, given)
 
 
 class _Walk:
@@ -149,9 +156,10 @@ class _Walk:
         """Walks a function, or one of Python that runs while a kernel is compiled; gives its name in this walk."""
         if id(f) not in self.functions:
             self.functions[id(f)] = f
-            fn: FunctionType = f if isinstance(f, FunctionType) else f.fn
+            fn: FunctionType = _unwrapped(f) if isinstance(f, FunctionType) else f.fn
             code, runs = fn.__code__, isinstance(f, FunctionType) or not hasattr(f, "run")
-            source, reads = _source(f), _read(_source(f))
+            source = _source(fn if isinstance(f, FunctionType) else f)
+            reads = _read(source)
             if reads is None or (runs and (ASKING & set(code.co_names) or "import " in source)):
                 raise _unknown(fn, "what it imports or asks for by name")
             self.key += [code.co_filename, str(code.co_firstlineno), str(getattr(f, "noinline", False)), source]
@@ -163,6 +171,8 @@ class _Walk:
                 value = fn.__globals__.get(chain[0], ABSENT) if cell is None else _content(cell)
                 local = chain[0] in code.co_varnames if runs else not _is_readable(value)
                 if not local and not _is_builtin(chain[0], value):
+                    if not runs:
+                        _check_equal(fn, chain[0], value)
                     self.value(fn, space, chain, value)
         return f"function {list(self.functions).index(id(f))}"
 
@@ -172,10 +182,11 @@ class _Walk:
         inner = value.value if _is_constexpr(value) else value
         if _is_constexpr(value) and rest[:1] == ("value",):
             rest = rest[1:]
-        found = _attribute(inner, rest[0]) if rest and not _is_of_library(inner) else None
+        followed = isinstance(inner, ModuleType) or not _is_of_library(inner)
+        found = _attribute(inner, rest[0]) if rest and followed else None
         made = isinstance(inner, type) and bool(vars(inner).get("__triton_aggregate__"))
         called = _is_jitted(inner) or (isinstance(inner, FunctionType) and not _is_of_library(inner))
-        text = None if found is not None or made or called else self.known(owner, name, value)
+        text = None if found is not None or made or called else self.known(owner, name, value, _is_in_library(space))
         self.held.append(Held(owner, space, name, value, text))
         self.key += [name, text or ""]
         if _is_constexpr(value):
@@ -190,12 +201,12 @@ class _Walk:
         if found is not None:
             self.value(owner, found[0], rest, found[1])
 
-    def known(self, owner: FunctionType, name: str, value: object) -> str:
-        """The content of a value."""
+    def known(self, owner: FunctionType, name: str, value: object, alone: bool = False) -> str:
+        """The content of a value; of one that is not known exactly which it is, where that is enough: `alone`."""
         text = content(value)
-        if text is None:
+        if text is None and not alone:
             raise _unknown(owner, name)
-        return text
+        return text or f"object {id(value)}"
 
 
 def _unknown(f: FunctionType, name: str) -> Unsupported:
@@ -204,9 +215,25 @@ def _unknown(f: FunctionType, name: str) -> Unsupported:
     return Unsupported(what, Place(code.co_filename, code.co_firstlineno))
 
 
+def _check_equal(f: FunctionType, name: str, value: object) -> None:
+    """Triton copies a global when it compiles a kernel, and raises at a launch where it is not equal to the copy."""
+    if isinstance(value, (ModuleType, type)) or (callable(value) and not _is_constexpr(value)):
+        return
+    code = f.__code__
+    place = Place(code.co_filename, code.co_firstlineno)
+    try:
+        changed = bool(copy.deepcopy(value) != value)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise Unsupported(f"{name}, which {code.co_name} reads, cannot be copied", place, why) from error
+    if changed:
+        what = f"{name}, which {code.co_name} reads, is not equal to a copy of itself"
+        raise Unsupported(what, place, "Triton compares them at each launch, and raises an error")
+
+
 def _source(f: JITFunction | FunctionType) -> str:
     try:
-        return getsource(f) if isinstance(f, FunctionType) else str(f.src)
+        return getsource(f.__code__) if isinstance(f, FunctionType) else str(f.src)
     except OSError:
         return ""
 
@@ -217,8 +244,11 @@ def _defaults(f: FunctionType) -> list[object]:
 
 def _is_readable(value: object) -> bool:
     """Whether Triton reads such a global in a kernel; the name of another is that of a local."""
-    of_triton = _is_of(value, "triton") or _is_of(type(value), "triton")
-    return isinstance(value, (ModuleType, type)) or _is_constexpr(value) or _is_jitted(value) or of_triton
+    from triton import knobs
+
+    of_triton = _is_of(value, "triton") or _is_of(type(value), "triton") or hasattr(value, "__triton_builtin__")
+    named = isinstance(value, (ModuleType, type)) or _is_constexpr(value) or _is_jitted(value) or of_triton
+    return named or (value is not ABSENT and bool(knobs.compilation.allow_non_constexpr_globals))
 
 
 def _is_builtin(name: str, value: object) -> bool:
@@ -228,7 +258,19 @@ def _is_builtin(name: str, value: object) -> bool:
 
 
 def _is_of(value: object, package: str) -> bool:
-    return isinstance(value, (FunctionType, type)) and value.__module__.partition(".")[0] == package
+    return isinstance(value, (FunctionType, type)) and _home(value).partition(".")[0] == package
+
+
+def _home(x: FunctionType | BuiltinFunctionType | type) -> str:
+    """The module in which a function or class is written, whatever a decorator says of it."""
+    return str(x.__globals__.get("__name__", "") if isinstance(x, FunctionType) else x.__module__)
+
+
+def _unwrapped(f: FunctionType) -> FunctionType:
+    """The function in the wrappers that a library puts around one."""
+    while _is_library(_home(f)) and isinstance(inner := getattr(f, "__wrapped__", None), FunctionType):
+        f = inner
+    return f
 
 
 def _attribute(of: object, name: str) -> tuple[Space, object] | None:
@@ -379,8 +421,18 @@ def _is_jitted(value: object) -> TypeGuard[JITFunction]:
 
 def _is_of_library(value: object) -> bool:
     """Whether a module, function or class, or the class of an object, is of a library."""
-    named = value if isinstance(value, (ModuleType, FunctionType, BuiltinFunctionType, type)) else type(value)
-    name = named.__name__ if isinstance(named, ModuleType) else named.__module__
-    top = str(name).partition(".")[0]
+    if isinstance(value, FunctionType):
+        return _is_library(_home(_unwrapped(value)))
+    named = value if isinstance(value, (ModuleType, BuiltinFunctionType, type)) else type(value)
+    return _is_library(str(named.__name__ if isinstance(named, ModuleType) else named.__module__))
+
+
+def _is_in_library(space: Space) -> bool:
+    """Whether a dictionary is that of a library's module."""
+    return isinstance(space, dict) and "__spec__" in space and _is_library(str(space.get("__name__", "")))
+
+
+def _is_library(module: str) -> bool:
+    top = module.partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None) or STDLIB
     return top in LIBRARIES or (top in sys.stdlib_module_names and file.startswith(STDLIB))

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import kernels_kept as K
 import kernels_launch_globals as G
+import kernels_launch_libraries as L
 import pytest
+import triton
 
 from trilift import case
 from trilift.lift import lift
@@ -69,13 +71,15 @@ def test_inputs_of_two_dtypes_are_no_comparison() -> None:
         equal(narrow, wide)
 
 
-@pytest.mark.parametrize("c", [G.FOR_ONCE, G.FORMED, *G.READ], ids=lambda c: c.name)
+@pytest.mark.parametrize("c", [G.FOR_ONCE, G.FORMED, *G.READ, *L.RIGHT], ids=lambda c: c.name)
 def test_a_launch_is_of_what_its_kernel_reads_then(c: Case) -> None:
     assert [p.verdict.value for p in prove(c)] == ["PROVED"]
 
 
 @pytest.mark.parametrize(
-    "c", [G.WRONG_FOR_ONCE, G.WRONG_WHERE_LONG, G.WRONG_FORMED, *G.READ_LATER], ids=lambda c: c.name
+    "c",
+    [G.WRONG_FOR_ONCE, G.WRONG_WHERE_LONG, G.WRONG_FORMED, *G.READ_LATER, *G.IN_PLACE_LATER, *L.WRONG],
+    ids=lambda c: c.name,
 )
 def test_what_a_kernel_would_read_later_is_refuted(c: Case) -> None:
     (proof,) = prove(c)
@@ -87,16 +91,29 @@ def test_a_kernel_launched_again_with_another_global_is_not_followed() -> None:
         prove(G.ALTERNATED)
 
 
-def test_what_is_changed_in_place_after_a_launch_is_not_followed() -> None:
-    with pytest.raises(Unsupported, match="TABLE, which looked_up reads, was changed in place after a launch"):
-        prove(G.CHANGED_IN_PLACE)
+def test_a_plain_global_that_triton_is_told_to_read_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton.knobs.compilation, "allow_non_constexpr_globals", True)
+    with pytest.raises(Unsupported, match="PLAIN, which plain_kernel reads, is not what it was"):
+        prove(L.TWICE)
+
+
+def test_a_global_that_is_not_equal_to_its_copy_is_an_error_of_triton() -> None:
+    with pytest.raises(Unsupported, match="NOT_A_NUMBER, which nan_kernel reads, is not equal to a copy of itself"):
+        prove(L.COPIED)
+
+
+@pytest.mark.parametrize(
+    "c, name", [(G.CHANGED_IN_PLACE, "TABLE, which looked_up"), (G.ARGUMENT, "FACTORS, which argu")]
+)
+def test_what_is_changed_in_place_after_a_launch_is_not_proved(c: Case, name: str) -> None:
+    (proof,) = prove(c)
+    assert proof.verdict.value == "TESTED" and proof.reason.startswith(name)
+    assert proof.reason.endswith("was changed in place after a launch")
 
 
 def test_what_is_not_known_exactly_is_not_followed() -> None:
     with pytest.raises(Unsupported, match="launch_numbers, which of_module reads while it is compiled, is not known"):
         prove(G.UNKNOWN)
-    with pytest.raises(Unsupported, match="FACTORS, which argument_kernel reads, was changed in place"):
-        prove(G.ARGUMENT)
 
 
 def test_functions_of_one_source_have_their_own_default_values() -> None:

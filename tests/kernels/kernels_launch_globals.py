@@ -235,5 +235,6 @@ def by_default(x):
 
 UNKNOWN = claimed(by_module, lambda x: x * 2.0)
 ARGUMENT = claimed(by_argument, lambda x: x * 2.0)
+IN_PLACE_LATER = [claimed(f, lambda x: x * 3.0) for f in (by_table, by_argument)]
 DEFAULTS = claimed(by_default, lambda x: (x * 2.0, x * 3.0))
 ONE_DEFAULT = claimed(by_default, lambda x: (x * 2.0, x * 2.0))

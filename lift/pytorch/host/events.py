@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast, overload
 
 import numpy as np
@@ -20,6 +21,7 @@ from ...capture.recorder import (
     PYTORCH,
     UNINITIALISED,
     Recorder,
+    lowered,
     read_arguments,
     tensors_of,
     written_positions,
@@ -30,6 +32,7 @@ from ...runtime import budget
 from ...terms import construct as T
 from ...terms import index as I
 from ...terms.term import Term
+from ...ttir.ir import Module
 from ...ttir.kernel_globals import taken
 from . import limits, questions, size_tensors
 from . import numbers as N
@@ -130,6 +133,10 @@ class Events(Recorder):
         self.limits: dict[int, limits.Limits] = {}  # by storage, of integer tensors
         self.launched = 0
         self.kept: list[torch.UntypedStorage] = []  # as long as their keys are in use
+
+    def module(self, bound: Bound) -> Callable[[], Module]:
+        """Lowered where it is asked for: a reading is of the host function, and its numbers stand for others."""
+        return partial(lowered, bound)
 
     def size(self, n: N.Integer) -> int:
         """A size, a stride or an offset as an integer of the trace."""
