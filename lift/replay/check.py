@@ -30,6 +30,9 @@ ROUNDED = 2e-6  # a formula: its numbers are exact (sqrt(2/pi), 1/sqrt(D)) where
 REFERENCE = 1e-4  # the user's function in float64 against the kernel's constants and approximations
 LIMIT_DIGITS = 2.0**-8  # relative; of a number near the limits of an integer dtype: as coarse as bf16
 ALLOCATION = "aten."  # labels of undefined values: "aten.empty_like"
+EXPONENTIALS = frozenset({"math.exp", "math.exp2"})
+LEAVING_RANGE = EXPONENTIALS | {"arith.mulf", "arith.divf"}
+LEAST, LARGEST = 1e-200, 1e200  # what is taken for numbers other than 0 that float64 does not have
 NEAR, FARTHER = 1e-5, 100  # of a rounded result: its deviation, and by how much that without rounding is larger
 
 Arrays = Mapping[str, np.ndarray]
@@ -267,17 +270,32 @@ def right_where_rounded(
     """Where the kernel with every result rounded to its own type gives the expected number, from which it deviates by
     `error` in float64: (x + 1.5 * 2^23) - 1.5 * 2^23 is the nearest integer in float32. A wrong constant is as wrong
     when it is rounded. Nowhere, if that needs more programs or steps. A float that does not fit the integer it becomes,
-    for it is rounded, is another one on every device."""
+    for it is rounded, is another one on every device. NaN and infinities do not count where there would be
+    none if results were kept within the range of float64: exp(-800) / exp(-800)."""
     unfit: list[Op] = []
     found = left(trace, inputs, Rounded(), programs, steps, _watching(unfit))
     if found is None or name not in found or found[name].shape != expected.shape:
         return np.zeros(error.shape, bool)
     again = deviation(found[name], expected)
     right = (again <= NEAR) & (again * FARTHER <= error)
+    if np.isinf(error).any():
+        within = left(trace, inputs, Rounded(rounds=False, watch=_within_range), programs, steps)
+        right |= np.isinf(error) & np.isfinite(within[name] if within and name in within else np.nan)
     dtype = found[name].dtype
     if not unfit or run_kernel(trace, inputs).unfit:
         return np.asarray(right)
     return np.asarray(right | (_at_limits(found[name], dtype) & _at_limits(expected, dtype)))
+
+
+def _within_range(_run: object, op: Op, operands: tuple[Any, ...], _exact: object, x: Any) -> Any:
+    """The result of an operation, or the least or largest number that is taken for it where float64 has none."""
+    if op.name not in LEAVING_RANGE:
+        return x
+    finite = np.logical_and.reduce(np.broadcast_arrays(*map(np.isfinite, operands)))
+    if op.name not in EXPONENTIALS:
+        finite &= np.logical_and.reduce(np.broadcast_arrays(*(np.not_equal(v, 0) for v in operands)))
+    sign = 1.0 if op.name in EXPONENTIALS else np.prod(np.broadcast_arrays(*map(np.sign, operands)), axis=0)
+    return np.where(finite & (x == 0), sign * LEAST, np.where(finite & np.isinf(x), sign * LARGEST, x))
 
 
 def _at_limits(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

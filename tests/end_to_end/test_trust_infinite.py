@@ -8,8 +8,10 @@ import torch
 
 from tests.kernels import kernels_infinite as kernels
 from trilift import case
+from trilift.lift.capture.run import capture
 from trilift.lift.errors import CaseError
 from trilift.lift.pytorch.read import read
+from trilift.lift.replay.check import right_where_rounded, run_kernel
 from trilift.lift.terms import construct as T
 from trilift.verify import equal, prove
 from trilift.verify.refutation.infinite_inputs import differs
@@ -156,3 +158,13 @@ def test_pointers_of_the_host_are_followed() -> None:
         assert proof.verdict.value == "PROVED", proof.reason
     (wrong,) = prove(kernels.at_the_first)
     assert wrong.verdict.value == "REFUTED", wrong.reason
+
+
+@pytest.mark.parametrize("name, right", [("share", True), ("no_share", False)])
+@pytest.mark.parametrize("number", [-10001.0, 10001.0])
+def test_nan_of_numbers_that_float64_does_not_have_is_no_difference(name: str, right: bool, number: float) -> None:
+    trace = capture(getattr(kernels, name), {"N": 1})
+    inputs = {"x": np.array([number])}
+    got = run_kernel(trace, inputs).values["out"]
+    assert np.isnan(got).all()
+    assert right_where_rounded(trace, inputs, "out", np.ones(1), np.full(1, np.inf)).all() == right

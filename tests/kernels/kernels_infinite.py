@@ -470,3 +470,29 @@ def log_and_no_largest_number(x):
 
 for _case in (log_and_no_least_number, log_and_no_largest_number):
     _case.reference(lambda x: torch.log(x))
+
+
+@triton.jit
+def share_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    e = tl.exp(tl.load(x + i, mask=i < n, other=-10000.0))
+    tl.store(out + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+@triton.jit
+def no_share_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    e = tl.exp(tl.load(x + i, mask=i < n, other=-10000.0))
+    tl.store(out + i, (e - e) / tl.sum(e - e, axis=0), mask=i < n)
+
+
+@case(x="f32[N]")
+def share(x):
+    """Softmax, but for exp(-10000) of every padded lane; exp(-10001) is 0 in float64."""
+    return elementwise(share_kernel, x)
+
+
+@case(x="f32[N]")
+def no_share(x):
+    """0 / 0."""
+    return elementwise(no_share_kernel, x)
