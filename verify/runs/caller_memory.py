@@ -222,8 +222,8 @@ def _used(e: Launch | TorchOp) -> tuple[list[TensorRef], list[TensorRef]]:
 
 
 def kept(again: Trace) -> dict[str, str]:
-    """output -> the reason why it is not a new tensor: a second call returned memory that the host function keeps."""
-    why = "the host function returns a buffer that it keeps: the next call overwrites it"
+    """output -> the reason why it may not be a new tensor: a second call returned memory that it did not allocate."""
+    why = "the host function returns memory that this thread did not allocate in this call: the next may overwrite it"
     return {n: why for n, ref in again.outputs.items() if ref.buffer.origin == "host" and ref.buffer.nbytes}
 
 
