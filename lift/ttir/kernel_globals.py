@@ -24,7 +24,7 @@ from types import BuiltinFunctionType, CellType, FunctionType, ModuleType, Simpl
 from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
 from ..errors import Place, Unsupported
-from ..runtime.session import memo
+from ..runtime.session import memo, table
 
 if TYPE_CHECKING:
     from triton.language.core import constexpr
@@ -43,6 +43,7 @@ LIBRARIES = ("triton", "torch", "numpy", "trilift")  # and Python's own: what th
 STDLIB = os.path.dirname(os.__file__)
 BUILTINS = frozenset(vars(builtins))  # a reading of a host function puts some of these into its module
 ABSENT = object()
+_KEPT: dict[int, object] = table("kernel_globals.kept", {})  # objects that are told by their id, which stays theirs
 UNREAD = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__match_args__"}
 
 
@@ -186,7 +187,8 @@ class _Walk:
         found = _attribute(inner, rest[0]) if rest and followed else None
         made = isinstance(inner, type) and bool(vars(inner).get("__triton_aggregate__"))
         called = _is_jitted(inner) or (isinstance(inner, FunctionType) and not _is_of_library(inner))
-        text = None if found is not None or made or called else self.known(owner, name, value, _is_in_library(space))
+        alone = _is_in_library(space) and _is_of_library(inner)
+        text = None if found is not None or made or called else self.known(owner, name, value, alone)
         self.held.append(Held(owner, space, name, value, text))
         self.key += [name, text or ""]
         if _is_constexpr(value):
@@ -206,7 +208,7 @@ class _Walk:
         text = content(value)
         if text is None and not alone:
             raise _unknown(owner, name)
-        return text or f"object {id(value)}"
+        return text or f"object {id(_KEPT.setdefault(id(value), value))}"
 
 
 def _unknown(f: FunctionType, name: str) -> Unsupported:

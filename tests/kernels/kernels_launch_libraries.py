@@ -7,6 +7,7 @@ from unittest import mock
 import torch
 import triton
 import triton.language as tl
+from kernels_launch_globals import launched
 from triton.language.core import builtin
 
 from trilift import case
@@ -55,12 +56,6 @@ def plain_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
 def nan_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N, other=NOT_A_NUMBER), mask=i < N)
-
-
-def launched(kernel, x):
-    out = torch.empty_like(x)
-    kernel[(triton.cdiv(x.shape[0], 64),)](x, out, x.shape[0], BLOCK=64)
-    return out
 
 
 def patched(x):
