@@ -408,7 +408,7 @@ def _compared(
         error, allowed = deviation(a, b), 0.0 if is_exact(formula) else max(rounded, digits_of(trace, name))
         if inputs_are == "large":
             error = np.where(np.isfinite(a), error, 0.0)  # float64 overflows where real numbers do not
-        compared += int(np.isfinite(b).sum())
+        compared += int((np.isfinite(a) & np.isfinite(b)).sum())
         if not error.size or error.max() <= allowed:
             continue
         compared_here = (
