@@ -29,7 +29,7 @@ def another(bound: Bound) -> str:
     """Which arguments of a launch are 1, so that Triton makes them constants and the kernel another one than that of
     `Launch.module`; empty where it is the same."""
     names = ones(bound)
-    if _alike(bound, names):
+    if alike_at_one(bound, names):
         return ""
     return f"{', '.join(names)} of {bound.kernel.fn.__name__} is 1, which makes it another kernel"
 
@@ -38,7 +38,7 @@ def meant(bound: Bound, always: Collection[Argument]) -> Bound:
     """The launch with constants for the arguments that are 1 in all launches of its line, where it is another kernel
     with them. `always`: these arguments."""
     names = [n for n in ones(bound) if (site(bound), n) in always]
-    if _alike(bound, names):
+    if alike_at_one(bound, names):
         return bound
     order = list(bound.signature)
     signature = {n: "constexpr" if n in names else kind for n, kind in bound.signature.items()}
@@ -67,8 +67,3 @@ def is_known(case: object) -> bool:
 def known_ones(case: object) -> frozenset[Argument]:
     """The arguments that `always_one` has found; none before it was asked."""
     return _ALWAYS.get(id(case), (case, frozenset[Argument]()))[1]
-
-
-def _alike(bound: Bound, names: list[str]) -> bool:
-    with bound.scope.restored():
-        return not names or alike_at_one(bound.kernel, bound.signature, bound.constexprs, bound.options, names)

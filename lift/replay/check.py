@@ -287,7 +287,7 @@ def right_where_rounded(
     return np.asarray(right | (_at_limits(found[name], dtype) & _at_limits(expected, dtype)))
 
 
-def _within_range(_run: object, op: Op, operands: tuple[Any, ...], _exact: object, x: Any) -> Any:
+def _within_range(_run: object, op: Op, operands: tuple[np.ndarray, ...], _exact: object, x: np.ndarray) -> np.ndarray:
     """The result of an operation, or the least or largest number that is taken for it where float64 has none."""
     if op.name not in LEAVING_RANGE:
         return x

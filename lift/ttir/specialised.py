@@ -14,21 +14,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from ..errors import Unsupported
 from ..runtime.session import table
 from . import lower as L
 from .conversions import SPREADS
 from .ir import Block, Function, Module, Op, Type, Value
+from .kernel_globals import Scope
 
 EFFECTS = ("tt.store", "tt.atomic", "tt.load", "tt.return", "tt.call", "tt.print", "tt.assert", "llvm.", "cf.", "scf.",
            "tt.experimental", "tt.descriptor", "gpu.", "ttg.")  # fmt: skip
 CONSTANT = "Triton makes an argument that is 1 a constant of the kernel, with which Python computes"
 WIDENING = ("arith.extsi", "arith.index_cast", *SPREADS)  # a number is widened before it is spread, or after
 Signature = Mapping[str, object]
-Constexprs = Mapping[object, object]
-Options = Mapping[str, object]
 _ALIKE: dict[tuple[object, ...], bool] = table("specialised.alike", {})
+
+
+class Launched(Protocol):
+    """A launch as Triton compiles it; `scope`: all that the kernel reads beside its arguments."""
+
+    @property
+    def kernel(self) -> object: ...
+    @property
+    def signature(self) -> Signature: ...
+    @property
+    def constexprs(self) -> Mapping[object, object]: ...
+    @property
+    def options(self) -> Mapping[str, object]: ...
+    @property
+    def scope(self) -> Scope: ...
 
 
 def specialised(fn: object, signature: Signature) -> list[str]:
@@ -38,49 +53,47 @@ def specialised(fn: object, signature: Signature) -> list[str]:
     return [n for n in free if not params[n].annotation_type and not params[n].do_not_specialize]
 
 
-def alike_at_one(
-    fn: object, signature: Signature, constexprs: Constexprs, options: Options, names: Sequence[str]
-) -> bool:
+def alike_at_one(launch: Launched, names: Sequence[str]) -> bool:
     """Whether the kernel in which these integer parameters are the constant 1 is the general one at 1; False where
     Triton compiles that alone."""
 
     def at_one(general: Module) -> bool:
-        order = list(signature)
-        constant = {n: "constexpr" if n in names else kind for n, kind in signature.items()}
-        ones: dict[object, object] = {**constexprs, **{(order.index(n),): 1 for n in names}}
-        return same(L.folded(L.text(fn, constant, ones, options)), L.folded(_at_one(general.text, names)))
+        order = list(launch.signature)
+        constant = {n: "constexpr" if n in names else kind for n, kind in launch.signature.items()}
+        ones: dict[object, object] = {**launch.constexprs, **{(order.index(n),): 1 for n in names}}
+        of_one = L.text(launch.kernel, constant, ones, launch.options)
+        return same(L.folded(of_one), L.folded(_at_one(general.text, names)))
 
-    key = (L.content_key(fn, signature, constexprs, options), tuple(names), "one")
-    return _alike(key, at_one, lambda: L.lower(fn, signature, constexprs, options))
+    return not names or _alike(launch, (*names, "one"), at_one)
 
 
-def alike_when_wide(
-    fn: object, signature: Signature, constexprs: Constexprs, options: Options, names: Sequence[str]
-) -> bool:
+def alike_when_wide(launch: Launched, names: Sequence[str]) -> bool:
     """Whether the kernel in which these integer parameters have 64 bits is the one with 32, but for widths of integers;
     False where Triton compiles that alone."""
 
     def wide(general: Module) -> bool:
-        of_64 = {n: "i64" if n in names else kind for n, kind in signature.items()}
-        return same(L.lower(fn, of_64, constexprs, options), general, wide=True)
+        of_64 = {n: "i64" if n in names else kind for n, kind in launch.signature.items()}
+        return same(L.lower(launch.kernel, of_64, launch.constexprs, launch.options), general, wide=True)
 
-    key = (L.content_key(fn, signature, constexprs, options), tuple(names), "wide")
-    return _alike(key, wide, lambda: L.lower(fn, signature, constexprs, options))
+    return _alike(launch, (*names, "wide"), wide)
 
 
-def _alike(key: tuple[object, ...], compared: Callable[[Module], bool], lowered: Callable[[], Module]) -> bool:
-    """The result of a comparison with the general kernel, once for a key. Where that cannot be lowered it is True: this
-    is said where the kernel is executed."""
-    if key not in _ALIKE:
-        try:
-            general = lowered()
-        except Unsupported:
-            return True
-        try:
-            _ALIKE[key] = compared(general)
-        except (Unsupported, RuntimeError, RecursionError):
-            _ALIKE[key] = False
-    return _ALIKE[key]
+def _alike(launch: Launched, what: tuple[str, ...], compared: Callable[[Module], bool]) -> bool:
+    """The result of a comparison with the general kernel, once for a kernel, with the globals of the launch. Where that
+    cannot be lowered it is True: this is said where the kernel is executed."""
+    compiled = launch.kernel, launch.signature, launch.constexprs, launch.options
+    with launch.scope.restored():
+        key = (L.content_key(*compiled), what)
+        if key not in _ALIKE:
+            try:
+                general = L.lower(*compiled)
+            except Unsupported:
+                return True
+            try:
+                _ALIKE[key] = compared(general)
+            except (Unsupported, RuntimeError, RecursionError):
+                _ALIKE[key] = False
+        return _ALIKE[key]
 
 
 def _at_one(text: str, names: Sequence[str]) -> str:

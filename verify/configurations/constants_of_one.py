@@ -104,12 +104,8 @@ def _looked(family: Family, names: Names, looks: list[int]) -> bool:
     return _alike(family, names)
 
 
-def _alike(family: Family, names: tuple[str, ...]) -> bool:
-    bound = family.bound
-    if bound is None:
-        return True
-    with bound.scope.restored():
-        return alike_at_one(bound.kernel, bound.signature, bound.constexprs, bound.options, names)
+def _alike(family: Family, names: Names) -> bool:
+    return family.bound is None or alike_at_one(family.bound, names)
 
 
 def _may_be_one(t: Term, facts: frozenset[Term]) -> bool:

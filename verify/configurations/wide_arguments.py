@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from trilift.lift.capture.launches import Bound
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir.specialised import alike_when_wide
@@ -37,16 +36,11 @@ def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -
     given = numbers(launch)
     owed = {n: _owed(given[n], facts) for n, kind in bound.signature.items() if kind == "i32" and n in given}
     wide = [n for n, limits in owed.items() if limits]
-    alone = [n for n in wide if not _alike(bound, (n,))]
+    alone = [n for n in wide if not alike_when_wide(bound, (n,))]
     rest = [n for n in wide if n not in alone]
-    together = rest if len(rest) > 1 and not _alike(bound, rest) else []
+    together = rest if len(rest) > 1 and not alike_when_wide(bound, rest) else []
     for limit in (t for n in (*alone, *together) for t in owed[n]):
         yield Clause("shape", limit, words(limit), NEEDED, family.place)
-
-
-def _alike(bound: Bound, names: Sequence[str]) -> bool:
-    with bound.scope.restored():
-        return alike_when_wide(bound.kernel, bound.signature, bound.constexprs, bound.options, names)
 
 
 def _owed(t: Term, facts: frozenset[Term]) -> list[Term]:
