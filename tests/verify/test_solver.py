@@ -222,3 +222,12 @@ def test_powers_are_left_to_the_arithmetic_that_takes_no_roots(monkeypatch: pyte
     made.clear()
     assert decided_by_z3([le(2, M), le(2, N), lt(T.mul(M, N), N)], 10**6) is True
     assert made and all("arith.solver" not in o for o in made)
+
+
+def test_what_holds_of_near_numbers_alone_does_not_hold() -> None:
+    """Non-linear questions are asked of numbers up to 2^256, which ends z3's search for ever larger bounds."""
+    far = 1 << 600
+    assert decided_by_z3([le(1, M), le(1, N), le(far, T.mul(M, N))], 10**6) is not True
+    assert decided_by_z3([le(1, M), le(1, N), le(far, T.make("floordiv", M, N))], 10**6) is not True
+    assert decided_by_z3([le(1, M), le(1, N), le(M, far), le(far, T.mul(M, N)), lt(N, 1)], 10**6) is True
+    assert decided_by_z3([le(2, M), le(2, N), lt(T.mul(M, N), 2 * N)], 10**6) is True

@@ -34,6 +34,8 @@ LONGEST_MILLISECONDS = 1 << 30  # that z3 takes as a limit
 INTERRUPTED = ("timeout", "canceled")  # what z3 says where a limit ended it, of resources too
 WITHOUT_ROOTS = 2  # z3's older arithmetic, for powers: the newer one may take roots of ever larger bounds for ever
 TRIES = 6  # of a non-linear question, each with other seeds and another order of assertions
+FARTHEST_BITS = 256  # of a symbol of one: z3 does not count the digits of the ever larger bounds that it finds else
+WITHIN = "within"  # the assumption that symbols are; what contradicts it alone is no answer
 
 
 @dataclass
@@ -139,6 +141,7 @@ class Solver:
 
 _EXPRESSION: dict[int, Any] = table("solver.expressions", {})
 _AXIOMS: dict[int, tuple[Any, ...]] = table("solver.axioms", {})
+_NUMBERS: dict[int, frozenset[Term]] = table("solver.numbers", {})
 
 
 def _expression(t: Term) -> Any:
@@ -201,9 +204,13 @@ def _definition(t: Term) -> Any:
         parts = [p >= 0, p >= n, z3.If(n <= 0, p == 0, z3.If(n == 1, p == 1, large))]
         return z3.And(*parts, *(z3.Or(p < 1 << k, p % (1 << k) == 0) for k in range(2, 7)))
     a, b = map(_expression, t.args)
-    q, r = (_expression(T.node(op, t.args, None, T.INT)) for op in ("floordiv", "mod"))
+    q, r = map(_expression, _quotient_and_remainder(t))
     remainder = z3.Or(z3.And(r >= 0, r < b), z3.And(b < r, r <= 0))
     return z3.Or(b == 0, z3.And(a == b * q + r, remainder))
+
+
+def _quotient_and_remainder(t: Term) -> tuple[Term, Term]:
+    return T.node("floordiv", t.args, None, T.INT), T.node("mod", t.args, None, T.INT)
 
 
 def decided_by_z3(
@@ -216,13 +223,14 @@ def decided_by_z3(
     if not any(map(_nonlinear, literals)):
         return _check(z3.SimpleSolver(), assertions, resources, 0, symbols, pool, meter)[0]
     squares, left = any(map(_has_power, literals)), resources
+    limits, assumed = ([], []) if squares else (_limits(literals), [z3.Bool(WITHIN)])
     for k in range(TRIES):
         order = list(assertions)
         random.Random(k).shuffle(order)
         solver = z3.SimpleSolver()
         if squares:
             solver.set("arith.solver", WITHOUT_ROOTS)
-        answer, used = _check(solver, order, left // (TRIES - k), k, symbols, pool, meter)
+        answer, used = _check(solver, [*order, *limits], left // (TRIES - k), k, symbols, pool, meter, assumed)
         left = max(left - used, 0)
         if answer is not None:
             return answer
@@ -235,20 +243,42 @@ def _assertions(literals: Sequence[Term]) -> list[z3.BoolRef]:
     return [*map(_expression, literals), *axioms]
 
 
+def _limits(literals: Sequence[Term]) -> list[z3.BoolRef]:
+    """That the integers of core terms, those with definitions too, are within FARTHEST_BITS, where WITHIN holds."""
+    numbers = frozenset[Term]().union(*map(_numbers_of, literals))
+    far, within = 1 << FARTHEST_BITS, z3.Bool(WITHIN)
+    own = map(_expression, sorted(numbers, key=lambda t: t.id))
+    return [z3.Implies(within, z3.And(-far <= x, x <= far)) for x in own]
+
+
+def _numbers_of(t: Term) -> frozenset[Term]:
+    """The integers of a core term that are constants for z3."""
+    out = _NUMBERS.get(t.id)
+    if out is None:
+        found = frozenset[Term]().union(*map(_numbers_of, t.args)) if interpreted(t) else frozenset[Term]()
+        if t.type == T.INT and t.op != "const" and (not interpreted(t) or _own_number(t)):
+            found |= {*_quotient_and_remainder(t)} if interpreted(t) and t.op != "next_power_of_2" else {t}
+        out = _NUMBERS[t.id] = found
+    return out
+
+
 def _check(
     solver: Any, assertions: Sequence[Any], resources: int, seed: int, symbols: Iterable[Term], pool: Pool | None,
-    meter: Meter | None,
+    meter: Meter | None, assumed: Sequence[z3.BoolRef] = (),
 ) -> tuple[bool | None, int]:  # fmt: skip
-    """The answer, and the resources that it took."""
+    """The answer, none where it needs what is assumed, and the resources that it took."""
     solver.set("random_seed", seed)
     solver.add(*assertions)
-    answer, used = _asked(solver, resources, meter)
+    answer, used = _asked(solver, resources, meter, assumed)
     if answer == z3.sat and pool is not None:
         pool.add(_numbers(solver.model(), symbols))
-    return (True if answer == z3.unsat else False if answer == z3.sat else None), used
+    contradictory = answer == z3.unsat and not (assumed and solver.unsat_core())
+    return (True if contradictory else False if answer == z3.sat else None), used
 
 
-def _asked(solver: Any, resources: int, meter: Meter | None = None) -> tuple[Any, int]:
+def _asked(
+    solver: Any, resources: int, meter: Meter | None = None, assumed: Sequence[z3.BoolRef] = ()
+) -> tuple[Any, int]:
     """z3's answer within its own count of resources, and how many it took. Raises OutOfSteps where the steps of the
     stage are spent already, OutOfTime where the outer time limit strikes first."""
     if meter is not None and meter.going:
@@ -258,7 +288,7 @@ def _asked(solver: Any, resources: int, meter: Meter | None = None) -> tuple[Any
     while True:
         if guard is not None:
             solver.set("timeout", min(LONGEST_MILLISECONDS, max(1, int(guard.left * 1000))))
-        answer = solver.check()
+        answer = solver.check(*assumed)
         used = _used(solver)
         budget.count("z3 resource", used)
         interrupted = answer == z3.unknown and solver.reason_unknown() in INTERRUPTED and used < resources
