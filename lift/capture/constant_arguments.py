@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 
 from ..errors import Place
 from ..runtime.session import table
-from ..ttir.specialised import alike_at_one, specialised
+from ..ttir.specialised import alike_at_one, at_one, parts, specialised
 from .launches import Bound
 from .places import host_place
 
@@ -22,7 +24,13 @@ _ALWAYS: dict[int, tuple[object, frozenset[Argument]]] = table("capture.ones", {
 
 def ones(bound: Bound) -> list[str]:
     """The arguments that are 1 in a launch, which Triton makes constants."""
-    return [n for n in specialised(bound.kernel, bound.signature) if type(bound.args[n]) is int and bound.args[n] == 1]
+    where = parts(bound.signature)
+    return [n for n in specialised(bound.kernel, bound.signature) if _is_one(bound, where[n][0])]
+
+
+def _is_one(bound: Bound, path: tuple[int, ...]) -> bool:
+    value: object = reduce(getitem, path, [bound.args[n] for n in bound.signature])
+    return type(value) is int and value == 1
 
 
 def another(bound: Bound) -> str:
@@ -40,9 +48,8 @@ def meant(bound: Bound, always: Collection[Argument]) -> Bound:
     names = [n for n in ones(bound) if (site(bound), n) in always]
     if alike_at_one(bound, names):
         return bound
-    order = list(bound.signature)
-    signature = {n: "constexpr" if n in names else kind for n, kind in bound.signature.items()}
-    return replace(bound, signature=signature, constexprs={**bound.constexprs, **{(order.index(n),): 1 for n in names}})
+    signature, constexprs = at_one(bound.signature, bound.constexprs, names)
+    return replace(bound, signature=signature, constexprs=dict(constexprs))
 
 
 def site(bound: Bound) -> Site:
@@ -54,7 +61,7 @@ def always_one(case: object, launches: Iterable[tuple[Site, Bound]]) -> frozense
     """The arguments that are 1 in each of these launches of a case, from now on known."""
     found: dict[Site, set[str]] = {}
     for at, b in launches:
-        found[at] = found.get(at, set(b.signature)) & set(ones(b))
+        found[at] = found.get(at, set(parts(b.signature))) & set(ones(b))
     _ALWAYS[id(case)] = case, frozenset((at, n) for at, names in found.items() for n in names)
     return known_ones(case)
 

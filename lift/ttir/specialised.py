@@ -5,7 +5,7 @@
 
 The kernel is lowered with the constant, and as it is with 1 for the argument, both folded by MLIR; where the two are
 not the same operations on the same operands, the kernel is another one at 1. Arguments with an annotated type, and
-those of do_not_specialize, are never made constants.
+those of do_not_specialize, are never made constants; those in tuples always are.
 
 Of an integer that does not fit 32 bits it makes an argument of 64, whose type a kernel may ask for: `s.dtype`.
 """
@@ -26,9 +26,20 @@ from .kernel_globals import Scope
 EFFECTS = ("tt.store", "tt.atomic", "tt.load", "tt.return", "tt.call", "tt.print", "tt.assert", "llvm.", "cf.", "scf.",
            "tt.experimental", "tt.descriptor", "gpu.", "ttg.")  # fmt: skip
 CONSTANT = "Triton makes an argument that is 1 a constant of the kernel, with which Python computes"
+OF_A_WIDTH = ("tt.mulhiui", "math.ct", "arith.bitcast", "tt.bitcast", "tt.extern_elementwise",
+              "tt.elementwise_inline_asm")  # fmt: skip  # whose result is another one for wider operands
 WIDENING = ("arith.extsi", "arith.index_cast", *SPREADS)  # a number is widened before it is spread, or after
 Signature = Mapping[str, object]
+Constexprs = Mapping[object, object]
+Path = tuple[int, ...]
 _ALIKE: dict[tuple[object, ...], bool] = table("specialised.alike", {})
+
+
+class Parameter(Protocol):
+    """A parameter of a kernel, as Triton has it."""
+
+    annotation_type: str
+    do_not_specialize: bool
 
 
 class Launched(Protocol):
@@ -39,32 +50,70 @@ class Launched(Protocol):
     @property
     def signature(self) -> Signature: ...
     @property
-    def constexprs(self) -> Mapping[object, object]: ...
+    def constexprs(self) -> Constexprs: ...
     @property
     def options(self) -> Mapping[str, object]: ...
     @property
     def scope(self) -> Scope: ...
 
 
+def parts(signature: Signature) -> dict[str, tuple[Path, object]]:
+    """The arguments of a kernel with their types, those in tuples alone: `nt.1` is `nt[1]`, at the path (k, 1) if `nt`
+    is parameter k. The names are those of the arguments in the IR."""
+    return {n: found for k, (name, kind) in enumerate(signature.items()) for n, found in _parts(name, (k,), kind)}
+
+
+def _parts(name: str, path: Path, kind: object) -> Iterator[tuple[str, tuple[Path, object]]]:
+    if not isinstance(kind, tuple):
+        yield name, (path, kind)
+        return
+    for k, inner in enumerate(kind):
+        yield from _parts(_inner(name, kind, k), (*path, k), inner)
+
+
+def _inner(name: str, kind: tuple[object, ...], k: int) -> str:
+    """The name of an element of a tuple in the IR: `nt.1`, or `nt.field` of a named one."""
+    return f"{name}.{getattr(kind, '_fields', range(len(kind)))[k]}"
+
+
+def with_kinds(signature: Signature, kinds: Mapping[str, str]) -> dict[str, object]:
+    """The signature with other types for some of these arguments."""
+    return {name: _with_kinds(name, kind, kinds) for name, kind in signature.items()}
+
+
+def _with_kinds(name: str, kind: object, kinds: Mapping[str, str]) -> object:
+    if not isinstance(kind, tuple):
+        return kinds.get(name, kind)
+    inner = [_with_kinds(_inner(name, kind, k), each, kinds) for k, each in enumerate(kind)]
+    return getattr(type(kind), "_make", tuple)(inner)  # of a named tuple
+
+
+def at_one(signature: Signature, constexprs: Constexprs, names: Sequence[str]) -> tuple[dict[str, object], Constexprs]:
+    """The signature and the compile-time arguments in which these arguments are the constant 1."""
+    where = parts(signature)
+    return with_kinds(signature, dict.fromkeys(names, "constexpr")), {**constexprs, **{where[n][0]: 1 for n in names}}
+
+
 def specialised(fn: object, signature: Signature) -> list[str]:
-    """The parameters that Triton makes constants where they are 1."""
-    params = {p.name: p for p in L.jit_function(fn).params}
-    free = (n for n, kind in signature.items() if kind in ("i32", "i64"))
-    return [n for n in free if not params[n].annotation_type and not params[n].do_not_specialize]
+    """The arguments that Triton makes constants where they are 1: of a tuple all, whatever is said of the parameter."""
+    params = L.jit_function(fn).params
+    free = ((n, path) for n, (path, kind) in parts(signature).items() if kind in ("i32", "i64"))
+    return [n for n, path in free if len(path) > 1 or _is_specialised(params[path[0]])]
+
+
+def _is_specialised(p: Parameter) -> bool:
+    return not p.annotation_type and not p.do_not_specialize
 
 
 def alike_at_one(launch: Launched, names: Sequence[str]) -> bool:
     """Whether the kernel in which these integer parameters are the constant 1 is the general one at 1; False where
     Triton compiles that alone."""
 
-    def at_one(general: Module) -> bool:
-        order = list(launch.signature)
-        constant = {n: "constexpr" if n in names else kind for n, kind in launch.signature.items()}
-        ones: dict[object, object] = {**launch.constexprs, **{(order.index(n),): 1 for n in names}}
-        of_one = L.text(launch.kernel, constant, ones, launch.options)
+    def alike(general: Module) -> bool:
+        of_one = L.text(launch.kernel, *at_one(launch.signature, launch.constexprs, names), launch.options)
         return same(L.folded(of_one), L.folded(_at_one(general.text, names)))
 
-    return not names or _alike(launch, (*names, "one"), at_one)
+    return not names or _alike(launch, (*names, "one"), alike)
 
 
 def alike_when_wide(launch: Launched, names: Sequence[str]) -> bool:
@@ -72,7 +121,7 @@ def alike_when_wide(launch: Launched, names: Sequence[str]) -> bool:
     False where Triton compiles that alone."""
 
     def wide(general: Module) -> bool:
-        of_64 = {n: "i64" if n in names else kind for n, kind in launch.signature.items()}
+        of_64 = with_kinds(launch.signature, dict.fromkeys(names, "i64"))
         return same(L.lower(launch.kernel, of_64, launch.constexprs, launch.options), general, wide=True)
 
     return _alike(launch, (*names, "wide"), wide)
@@ -135,6 +184,8 @@ class _Pairs:
 
     def form(self, op: Op) -> str:
         types = [] if self.wide and op.name == "arith.constant" else [self.type(v.type) for v in op.results]
+        if op.name.startswith(OF_A_WIDTH):
+            types = [v.type.text for v in (*op.operands, *op.results)]
         return repr((op.name, sorted((k, str(v)) for k, v in op.attrs.items()), types))
 
     def source(self, v: Value) -> Value:

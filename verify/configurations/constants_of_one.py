@@ -48,8 +48,10 @@ def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -
     bound = family.bound
     if bound is None:
         return
-    terms = numbers(launch)
-    names = [n for n in specialised(bound.kernel, bound.signature) if n in terms and _may_be_one(terms[n], facts)]
+    terms, free = numbers(launch), specialised(bound.kernel, bound.signature)
+    if unknown := [n for n in free if f"%{n}" not in {v.name for v in launch.module.entry.args}]:
+        raise Unsupported(f"the argument {unknown[0]} of {family.first.kernel}", family.place)
+    names = [n for n in free if n in terms and _may_be_one(terms[n], facts)]
     others = {frozenset(terms[n] for n in group): group for group in _others(family, tuple(names))}
     for given, group in others.items():
         if any(fewer < given for fewer in others):

@@ -250,7 +250,7 @@ class _Config:
         given = (
             *self.clauses(found),
             *constants_of_one.clauses(base, families),
-            *wide_arguments.clauses(base, families),
+            *wide_arguments.clauses(self.case, base, families),
             *grid_limits.clauses(base),
         )
         followed = bool(found.relations.reads)

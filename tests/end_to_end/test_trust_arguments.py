@@ -1,0 +1,44 @@
+"""Verdicts of kernels whose arguments Triton specialises, narrows, or takes for others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernels import kernels_arguments as K
+from trilift.lift.errors import Unsupported
+from trilift.verify.model.verdict import Proof, Verdict
+from trilift.verify.pipeline import prove
+
+
+def proof(name: str) -> Proof:
+    return prove(getattr(K, name), fallback=True)[0]
+
+
+@pytest.mark.parametrize("name", ["right_one_of_two", "right_annotated", "right_flags"])
+def test_what_triton_compiles_is_proved(name: str) -> None:
+    found = proof(name)
+    assert found.verdict is Verdict.PROVED, found.reason
+    assert not [c for c in found.contract if c.kind == "shape" and "s" in c.text.split()]
+
+
+@pytest.mark.parametrize("name", ["wrong_one_of_two", "wrong_set_by_the_grid"])
+def test_what_triton_does_not_compile_is_refuted(name: str) -> None:
+    assert proof(name).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(("name", "clause"), [
+    ("wrong_in_a_pair", "s != 1"), ("wrong_nested", "s != 1"), ("wrong_wide_in_a_pair", "s < 2147483648"),
+    ("wrong_high", "s < 2147483648"), ("wrong_annotated", "s < 2147483648"),
+])  # fmt: skip
+def test_an_argument_for_which_another_kernel_is_compiled(name: str, clause: str) -> None:
+    found = proof(name)
+    assert found.verdict is Verdict.REFUTED or clause in [c.text for c in found.contract if c.kind == "shape"]
+
+
+@pytest.mark.parametrize(("name", "why"), [
+    ("wrong_equal_flags", "a compile-time argument of flag_kernel is True, and 1 earlier"),
+    ("wrong_unordered", "UNORDERED, which unordered reads, is not equal to a copy of itself"),
+])  # fmt: skip
+def test_what_triton_takes_for_another_is_refused(name: str, why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        proof(name)

@@ -1,0 +1,192 @@
+"""Arguments that Triton specialises or narrows: in tuples, with an annotated type, equal to another one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from triton.runtime.jit import constexpr_function
+
+from trilift import case
+
+FACTOR = tl.constexpr(2.0)
+UNORDERED = float("nan")
+
+
+class Pair(NamedTuple):
+    n: int
+    s: int
+
+
+@triton.jit
+def quotient_kernel(x, o, pair, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    m = a < pair[0]
+    tl.store(o + a, tl.load(x + a, mask=m) + (-pair[1]) // 2, mask=m)
+
+
+@triton.jit(do_not_specialize=["pairs"])
+def nested_kernel(x, o, pairs, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    m = a < pairs[0][0]
+    tl.store(o + a, tl.load(x + a, mask=m) + (-pairs[0][1]) // 2, mask=m)
+
+
+@triton.jit
+def typed_kernel(x, o, pair, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    m = a < pair[0]
+    more: tl.constexpr = 1 if pair[1].dtype == tl.int64 else 0
+    tl.store(o + a, tl.load(x + a, mask=m) + more, mask=m)
+
+
+@triton.jit
+def high_kernel(x, o, s, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) + tl.umulhi(s, 65536), mask=a < n)
+
+
+@triton.jit
+def annotated_kernel(x, o, s: tl.int32, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) + s, mask=a < n)
+
+
+@triton.jit
+def factor_kernel(x, o, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) * FACTOR, mask=a < n)
+
+
+@triton.jit
+def flag_kernel(x, o, n, FLAG: tl.constexpr, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    plus: tl.constexpr = 1.0 if FLAG is True else 0.0
+    tl.store(o + a, tl.load(x + a, mask=a < n) + plus, mask=a < n)
+
+
+@constexpr_function
+def unordered(k):
+    return k if UNORDERED != UNORDERED else 0
+
+
+@triton.jit
+def unordered_kernel(x, o, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) + unordered(1), mask=a < n)
+
+
+def blocks(x):
+    return (triton.cdiv(x.numel(), 64),)
+
+
+def quotient(x, pair):
+    o = torch.empty_like(x)
+    quotient_kernel[blocks(x)](x, o, pair, B=64)
+    return o
+
+
+@case(x="i32[N] in (-100, 100)")
+def right_one_of_two(x):
+    return quotient(x, (x.numel(), 1))
+
+
+@case(x="i32[N] in (-100, 100)")
+def wrong_one_of_two(x):
+    return quotient(x, (x.numel(), 1))
+
+
+@case(x="i32[N] in (-100, 100)", s="i32 in (1, 100)")
+def wrong_in_a_pair(x, s):
+    return quotient(x, Pair(x.numel(), s))
+
+
+@case(x="i32[N] in (-100, 100)", s="i32 in (1, 100)")
+def wrong_nested(x, s):
+    o = torch.empty_like(x)
+    nested_kernel[blocks(x)](x, o, ((x.numel(), s), 3), B=64)
+    return o
+
+
+@case(x="i32[N] in (-100, 100)", s="i64 in (2, 1099511627776)")
+def wrong_wide_in_a_pair(x, s):
+    o = torch.empty_like(x)
+    typed_kernel[blocks(x)](x, o, (x.numel(), s), B=64)
+    return o
+
+
+@case(x="i64[N] in (-100, 100)", s="i64 in (2, 1099511627776)")
+def wrong_high(x, s):
+    o = torch.empty_like(x)
+    high_kernel[blocks(x)](x, o, s, x.numel(), B=64)
+    return o
+
+
+def annotated(x, s):
+    o = torch.empty_like(x)
+    annotated_kernel[blocks(x)](x, o, s, x.numel(), B=64)
+    return o
+
+
+@case(x="i64[N] in (-100, 100)", s="i64")
+def wrong_annotated(x, s):
+    return annotated(x, s)
+
+
+@case(x="i64[N] in (-100, 100)", s="i32")
+def right_annotated(x, s):
+    return annotated(x, s)
+
+
+@case(x="f32[N]")
+def wrong_set_by_the_grid(x):
+    global FACTOR
+    o = torch.empty_like(x)
+
+    def grid(_):
+        global FACTOR
+        FACTOR = tl.constexpr(3.0)
+        return blocks(x)
+
+    FACTOR = tl.constexpr(2.0)
+    factor_kernel[grid](x, o, x.numel(), B=64)
+    FACTOR = tl.constexpr(2.0)
+    return o
+
+
+@case(x="f32[N]")
+def wrong_equal_flags(x):
+    o, y = torch.empty_like(x), torch.empty_like(x)
+    flag_kernel[blocks(x)](x, y, x.numel(), 1, B=64)
+    flag_kernel[blocks(x)](y, o, x.numel(), True, B=64)
+    return o
+
+
+@case(x="f32[N]")
+def right_flags(x):
+    o, y = torch.empty_like(x), torch.empty_like(x)
+    flag_kernel[blocks(x)](x, y, x.numel(), 0, B=64)
+    flag_kernel[blocks(x)](y, o, x.numel(), True, B=64)
+    return o
+
+
+@case(x="f32[N]")
+def wrong_unordered(x):
+    o = torch.empty_like(x)
+    unordered_kernel[blocks(x)](x, o, x.numel(), B=64)
+    return o
+
+
+right_one_of_two.reference(lambda x: x - 1)
+wrong_one_of_two.reference(lambda x: x.clone())
+for _c in (wrong_in_a_pair, wrong_nested):
+    _c.reference(lambda x, s: x - s // 2)
+wrong_wide_in_a_pair.reference(lambda x, s: x.clone())
+wrong_high.reference(lambda x, s: x + s // 65536)
+for _c in (wrong_annotated, right_annotated):
+    _c.reference(lambda x, s: x + s)
+wrong_set_by_the_grid.reference(lambda x: 3 * x)
+for _c in (wrong_equal_flags, right_flags, wrong_unordered):
+    _c.reference(lambda x: x + 1)
