@@ -157,9 +157,10 @@ class Interception:
         if may_reject and config[1] > 1 and _fails_static_assert(kernel, signature, constexprs, options):
             raise _Rejected(config[0])
         if not warmup:
+            scope = taken(kernel, constexprs)  # Triton compiles before it asks for the grid
             numbers = grid(args_by_name) if callable(grid) else grid
             given = dict(args_by_name), grid_of(numbers), signature, constexprs, options, config, restored, reset
-            self.record(Bound(kernel, *given, taken(kernel, constexprs)))
+            self.record(Bound(kernel, *given, scope))
         constants = {p.name: args_by_name[p.name] for p in kernel.params if p.is_constexpr}
         return Compiled(kernel, {**constants, **options}, config)
 

@@ -7,7 +7,7 @@ on data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -82,6 +82,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.ranges: dict[int, Range] = {}
         self.configs = 1
         self.read: Names = {}  # by kernels, as it is at the launches
+        self.constants: dict[tuple[object, ...], object] = {}  # compile-time arguments by what is equal for Triton
         self.on_cpu = cpu_memory.OnCPU(self.key)
         self.by_default = cpu_memory.OnCPU(self.key)  # unless the default device is the GPU
         self.pinned = cpu_memory.OnCPU(self.key)
@@ -206,6 +207,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if name := bound.scope.changed(self.read):
             what = f"{name}, which {bound.kernel.fn.__name__} reads, is not what it was at an earlier launch"
             raise Unsupported(what, host_place(), "Triton compiles a kernel with what it reads at its first launch")
+        kernel, kinds = bound.kernel, repr(bound.signature)
+        for path, value in bound.constexprs.items():
+            with suppress(TypeError):  # which cannot be the key of a dictionary
+                first = self.constants.setdefault((id(kernel), kinds, path, value), value)
+                if type(first) is not type(value) or repr(first) != repr(value):
+                    what = f"a compile-time argument of {kernel.fn.__name__} is {value!r}, and {first!r} earlier"
+                    raise Unsupported(
+                        what, host_place(), "Triton takes them for the same, and compiles the first alone"
+                    )
 
     def launch_module(
         self, module: Module, place: Place, args: Mapping[str, Any], grid: tuple[int, int, int], options: dict[str, Any]

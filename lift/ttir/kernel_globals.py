@@ -172,7 +172,7 @@ class _Walk:
                 value = fn.__globals__.get(chain[0], ABSENT) if cell is None else _content(cell)
                 local = chain[0] in code.co_varnames if runs else not _is_readable(value)
                 if not local and not _is_builtin(chain[0], value):
-                    if not runs:
+                    if not isinstance(f, FunctionType):  # of a constexpr_function too
                         _check_equal(fn, chain[0], value)
                     self.value(fn, space, chain, value)
         return f"function {list(self.functions).index(id(f))}"
