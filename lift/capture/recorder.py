@@ -189,7 +189,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """Gives the typed IR of a launch, or raises Unsupported; lowered now, with all that the kernel sees."""
         try:
             return partial(_given, bound, lowered(bound))
-        except Unsupported as error:
+        except (Unsupported, TimeoutError) as error:  # said where the IR is asked for, not by the host function
             return partial(_given, bound, error)
 
     def ordered(self, bound: Bound) -> None:
@@ -331,8 +331,8 @@ def _writes(e: Launch | TorchOp) -> bool:
     return isinstance(e, Launch) or not (e.func.is_view or e.func.overloadpacket.__name__ in UNINITIALISED)
 
 
-def _given(_: Bound, found: Module | Unsupported) -> Module:
-    if isinstance(found, Unsupported):
+def _given(_: Bound, found: Module | Unsupported | TimeoutError) -> Module:
+    if isinstance(found, Exception):
         raise found
     return found
 
