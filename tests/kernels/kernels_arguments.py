@@ -156,20 +156,22 @@ def wrong_set_by_the_grid(x):
     return o
 
 
-@case(x="f32[N]")
-def wrong_equal_flags(x):
+def flagged(x, first):
+    """Launches twice, with `first` and with True as flag."""
     o, y = torch.empty_like(x), torch.empty_like(x)
-    flag_kernel[blocks(x)](x, y, x.numel(), 1, B=64)
+    flag_kernel[blocks(x)](x, y, x.numel(), first, B=64)
     flag_kernel[blocks(x)](y, o, x.numel(), True, B=64)
     return o
+
+
+@case(x="f32[N]")
+def wrong_equal_flags(x):
+    return flagged(x, 1)
 
 
 @case(x="f32[N]")
 def right_flags(x):
-    o, y = torch.empty_like(x), torch.empty_like(x)
-    flag_kernel[blocks(x)](x, y, x.numel(), 0, B=64)
-    flag_kernel[blocks(x)](y, o, x.numel(), True, B=64)
-    return o
+    return flagged(x, 0)
 
 
 @case(x="f32[N]")

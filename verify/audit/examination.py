@@ -140,6 +140,8 @@ def _findings(evidence: Evidence, progress: Callable[[str], None]) -> Iterator[F
 def _checked(rule: Rule, evidence: Evidence) -> Iterator[Finding]:
     """The findings of one rule. A rule that cannot go on says so."""
     told: set[object] = set()
+    if evidence.meter.exhausted:
+        evidence.unknown.append(f"{rule.name}: the steps of the rules were spent before it was asked")
     try:
         for f in rule.check(evidence):
             if f.place not in told:

@@ -93,8 +93,8 @@ def _grids(evidence: Evidence) -> Iterator[Finding]:
 
 def _blocks(evidence: Evidence) -> Iterator[Finding]:
     """The contract under which it was proved is narrower than what the wrapper takes: a call that shows it."""
-    inside = (r for r in evidence.runs if r.outputs is not None and _fails(evidence, r))
-    seen = [(r, c) for r in inside if (c := evidence.excluded(r)) is not None]
+    outside = [(r, c) for r in evidence.runs if r.outputs is not None and (c := evidence.excluded(r)) is not None]
+    seen = [(r, c) for r, c in outside if _fails(evidence, r)]
     for run in [smallest([r for r, _ in seen])] if seen else []:
         clause = next(c for r, c in seen if r is run)
         failure = evidence.outcome(run)
