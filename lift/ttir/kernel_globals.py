@@ -117,11 +117,18 @@ class Scope:
             for h, now in changed:
                 h.put(now)
 
-    def forget(self) -> None:
-        """Triton keeps what it has once read of each function: it is to read that again."""
-        for f in self.functions:
-            if not isinstance(f, FunctionType):
-                f.hash = None
+    @contextmanager
+    def forgotten(self) -> Iterator[None]:
+        """The context in which Triton reads each function again. What it has kept of them is kept after it, where the
+        host function had asked for it: a kernel that is the key of a dictionary."""
+        kept = [(f, f.hash, f.used_global_vals) for f in self.functions if not isinstance(f, FunctionType)]
+        for f, _, _ in kept:
+            f.hash = None
+        try:
+            yield
+        finally:
+            for f, key, read in kept:
+                f.hash, f.used_global_vals = key, read
 
     def changed(self, earlier: Names) -> str:
         """A name that was something else at an earlier launch; empty where there is none. The others are noted."""
@@ -136,6 +143,7 @@ def taken(kernel: JITFunction, arguments: Mapping[str | tuple[int, ...], object]
     exactly."""
     walk = _Walk()
     walk.function(kernel)
+    _check_kept(walk.functions.values())
     own = tuple(walk.key)
     given: dict[str, object] = {}
     for path, value in arguments.items():
@@ -209,6 +217,29 @@ class _Walk:
         if text is None and not alone:
             raise _unknown(owner, name)
         return text or f"object {id(_KEPT.setdefault(id(value), value))}"
+
+
+def _check_kept(functions: Iterable[JITFunction | FunctionType]) -> None:
+    """Refuses what Triton has read already and finds to be something else at a launch (JITFunction.run)."""
+    for f in functions:
+        if isinstance(f, FunctionType) or f.hash is None:
+            continue
+        for (name, _), (value, space) in f.used_global_vals.items():
+            if _differs(space.get(name, ABSENT), value):
+                code = f.fn.__code__
+                raise Unsupported(
+                    f"{name}, which {code.co_name} reads, is not what it was when Triton read {code.co_name}",
+                    Place(code.co_filename, code.co_firstlineno),
+                    "Triton raises an error at the launch: set it before anything asks for the hash of the kernel",
+                )
+
+
+def _differs(now: object, then: object) -> bool:
+    """Whether Triton takes two values for different ones, or cannot compare them."""
+    try:
+        return bool(now != then)
+    except Exception:
+        return True
 
 
 def _unknown(f: FunctionType, name: str) -> Unsupported:

@@ -268,12 +268,11 @@ def _arguments(
 
 def _check(fn: JITFunction, scope: Scope) -> None:
     """Raises Unsupported for a global that a kernel must not name. Triton says so where it computes its own key."""
-    scope.forget()
-    try:
-        _ = fn.cache_key
-    except RuntimeError as error:
-        scope.forget()
-        raise _unsupported(fn, error) from error
+    with scope.forgotten():
+        try:
+            _ = fn.cache_key
+        except RuntimeError as error:
+            raise _unsupported(fn, error) from error
 
 
 def _version() -> str:

@@ -119,3 +119,15 @@ def test_what_is_not_known_exactly_is_not_followed() -> None:
 def test_functions_of_one_source_have_their_own_default_values() -> None:
     assert [p.verdict.value for p in prove(G.DEFAULTS)] == ["PROVED", "PROVED"]
     assert "REFUTED" in [p.verdict.value for p in prove(G.ONE_DEFAULT)]
+
+
+@pytest.mark.parametrize("c", G.READ_EARLY)
+def test_a_global_that_changes_after_triton_read_the_kernel_is_not_followed(c: Case) -> None:
+    with pytest.raises(Unsupported, match="EARLY, which early_[a-z]+ reads, is not what it was when Triton read"):
+        prove(c)
+
+
+def test_a_kernel_that_was_a_key_of_a_dictionary_is_proved() -> None:
+    key = G.steady_kernel.hash
+    assert [p.verdict.value for p in prove(G.READ_STEADY)] == ["PROVED"]
+    assert key is not None and G.steady_kernel.hash == key

@@ -238,3 +238,46 @@ ARGUMENT = claimed(by_argument, lambda x: x * 2.0)
 IN_PLACE_LATER = [claimed(f, lambda x: x * 3.0) for f in (by_table, by_argument)]
 DEFAULTS = claimed(by_default, lambda x: (x * 2.0, x * 3.0))
 ONE_DEFAULT = claimed(by_default, lambda x: (x * 2.0, x * 2.0))
+
+EARLY = tl.constexpr(2.0)
+STEADY = tl.constexpr(2.0)
+
+
+@triton.jit
+def early_helper(v):
+    return v * EARLY
+
+
+@triton.jit
+def early_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * EARLY, mask=i < N)
+
+
+@triton.jit
+def early_caller(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, early_helper(tl.load(x_ptr + i, mask=i < N)), mask=i < N)
+
+
+@triton.jit
+def steady_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N) * STEADY, mask=i < N)
+
+
+NAMES = {early_kernel: "early", early_helper: "helper", steady_kernel: "steady"}  # Triton reads what is a key
+EARLY = tl.constexpr(3.0)
+
+
+def launched_by(kernel):
+    def run(x):
+        out = torch.empty_like(x)
+        kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+        return out
+
+    return run
+
+
+READ_EARLY = [claimed(launched_by(k), lambda x: x * 3.0) for k in (early_kernel, early_caller)]
+READ_STEADY = claimed(launched_by(steady_kernel), lambda x: x * 2.0)
