@@ -14,7 +14,7 @@ def proof(name: str) -> Proof:
     return prove(getattr(K, name), fallback=True)[0]
 
 
-@pytest.mark.parametrize("name", ["right_one_of_two", "right_annotated", "right_flags"])
+@pytest.mark.parametrize("name", ["right_one_of_two", "right_annotated", "right_annotated_number", "right_flags"])
 def test_what_triton_compiles_is_proved(name: str) -> None:
     found = proof(name)
     assert found.verdict is Verdict.PROVED, found.reason
@@ -33,6 +33,10 @@ def test_what_triton_does_not_compile_is_refuted(name: str) -> None:
 def test_an_argument_for_which_another_kernel_is_compiled(name: str, clause: str) -> None:
     found = proof(name)
     assert found.verdict is Verdict.REFUTED or clause in [c.text for c in found.contract if c.kind == "shape"]
+
+
+def test_a_number_that_does_not_fit_its_annotated_type_is_not_proved() -> None:
+    assert proof("wraps_annotated").verdict is Verdict.TESTED
 
 
 @pytest.mark.parametrize(("name", "why"), [

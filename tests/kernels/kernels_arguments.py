@@ -55,6 +55,12 @@ def annotated_kernel(x, o, s: tl.int32, n, B: tl.constexpr):
 
 
 @triton.jit
+def narrow_kernel(x, o, s: tl.int8, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) + s, mask=a < n)
+
+
+@triton.jit
 def factor_kernel(x, o, n, B: tl.constexpr):
     a = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(o + a, tl.load(x + a, mask=a < n) * FACTOR, mask=a < n)
@@ -140,6 +146,22 @@ def right_annotated(x, s):
     return annotated(x, s)
 
 
+def annotated_narrow(x, number):
+    o = torch.empty_like(x)
+    narrow_kernel[blocks(x)](x, o, number, x.numel(), B=64)
+    return o
+
+
+@case(x="i64[N] in (-100, 100)")
+def wraps_annotated(x):
+    return annotated_narrow(x, 300)
+
+
+@case(x="i64[N] in (-100, 100)")
+def right_annotated_number(x):
+    return annotated_narrow(x, 127)
+
+
 @case(x="f32[N]")
 def wrong_set_by_the_grid(x):
     global FACTOR
@@ -189,6 +211,8 @@ wrong_wide_in_a_pair.reference(lambda x, s: x.clone())
 wrong_high.reference(lambda x, s: x + s // 65536)
 for _c in (wrong_annotated, right_annotated):
     _c.reference(lambda x, s: x + s)
+wraps_annotated.reference(lambda x: x + 300 - 256)
+right_annotated_number.reference(lambda x: x + 127)
 wrong_set_by_the_grid.reference(lambda x: 3 * x)
 for _c in (wrong_equal_flags, right_flags, wrong_unordered):
     _c.reference(lambda x: x + 1)

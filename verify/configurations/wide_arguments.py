@@ -60,7 +60,7 @@ def _of_launch(launch: SymbolicLaunch, family: Family, facts: frozenset[Term]) -
 
 def _owed(t: Term, kind: str, facts: frozenset[Term]) -> list[Term]:
     """The limits of an integer type that are not known of a number."""
-    return [] if t.is_const or t.type != T.INT else [x for x in _limits(t, kind) if not Solver().implies(facts, x)]
+    return [x for x in _limits(t, kind) if not Solver().implies(facts, x)] if t.type == T.INT else []
 
 
 def _limits(t: Term, kind: str) -> list[Term]:
