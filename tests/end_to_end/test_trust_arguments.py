@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from inspect import getsource
+
 import pytest
+from triton.runtime import jit
 
 from tests.kernels import kernels_arguments as K
 from trilift.lift.errors import Unsupported
@@ -33,6 +36,12 @@ def test_what_triton_does_not_compile_is_refuted(name: str) -> None:
 def test_an_argument_for_which_another_kernel_is_compiled(name: str, clause: str) -> None:
     found = proof(name)
     assert found.verdict is Verdict.REFUTED or clause in [c.text for c in found.contract if c.kind == "shape"]
+
+
+@pytest.mark.skipif("VAR_POSITIONAL" not in getsource(jit), reason="this version of Triton takes no *xs")
+def test_arguments_of_any_number_are_read() -> None:
+    assert proof("right_gathered").verdict is Verdict.PROVED
+    assert proof("wrong_gathered").verdict is Verdict.REFUTED
 
 
 def test_a_number_that_does_not_fit_its_annotated_type_is_not_proved() -> None:

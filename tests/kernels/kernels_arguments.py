@@ -61,6 +61,15 @@ def narrow_kernel(x, o, s: tl.int8, n, B: tl.constexpr):
 
 
 @triton.jit
+def gathered_kernel(o, n, B: tl.constexpr, *xs):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    total = tl.zeros((B,), tl.float32)
+    for k in tl.static_range(len(xs)):
+        total += tl.load(xs[k] + a, mask=a < n, other=0.0)
+    tl.store(o + a, total, mask=a < n)
+
+
+@triton.jit
 def factor_kernel(x, o, n, B: tl.constexpr):
     a = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(o + a, tl.load(x + a, mask=a < n) * FACTOR, mask=a < n)
@@ -162,6 +171,22 @@ def right_annotated_number(x):
     return annotated_narrow(x, 127)
 
 
+def gathered(*xs):
+    o = torch.empty_like(xs[0])
+    gathered_kernel[blocks(o)](o, o.numel(), 64, *xs)
+    return o
+
+
+@case(x="f32[N]", y="f32[N]", z="f32[N]")
+def right_gathered(x, y, z):
+    return gathered(x, y, z)
+
+
+@case(x="f32[N]", y="f32[N]", z="f32[N]")
+def wrong_gathered(x, y, z):
+    return gathered(x, y)
+
+
 @case(x="f32[N]")
 def wrong_set_by_the_grid(x):
     global FACTOR
@@ -213,6 +238,8 @@ for _c in (wrong_annotated, right_annotated):
     _c.reference(lambda x, s: x + s)
 wraps_annotated.reference(lambda x: x + 300 - 256)
 right_annotated_number.reference(lambda x: x + 127)
+for _c in (right_gathered, wrong_gathered):
+    _c.reference(lambda x, y, z: x + y + z)
 wrong_set_by_the_grid.reference(lambda x: 3 * x)
 for _c in (wrong_equal_flags, right_flags, wrong_unordered):
     _c.reference(lambda x: x + 1)

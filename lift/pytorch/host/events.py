@@ -498,14 +498,15 @@ class Launching(Interception):
         grid, warmup = kwargs.pop("grid", None), kwargs.pop("warmup", False)
         for hook in kernel.pre_run_hooks:
             hook(*args, **kwargs)
-        given = {**dict(zip(kernel.arg_names, args, strict=False)), **kwargs}
-        given = {p.name: given.get(p.name, p.default) for p in kernel.params}
+        call = kernel.signature.bind(*args, **{k: v for k, v in kwargs.items() if k in kernel.signature.parameters})
+        call.apply_defaults()
+        given = dict(call.arguments)
         options = {k: v for k, v in kwargs.items() if k not in given}
         all_options = {"debug": False, **options}
         with _disable_current_modes(), torch._C.DisableTorchFunction():
-            stand_ins = {n: _stand_in(v) for n, v in given.items()}
+            call.arguments.update({n: _stand_in(v) for n, v in given.items()})
             *_, backend, binder = binder_of(kernel)
-            bound, specialization, parsed = binder(**stand_ins, **all_options)
+            bound, specialization, parsed = binder(*call.args, **call.kwargs, **all_options)
             _, signature, constexprs, _ = kernel._pack_args(backend, all_options, bound, specialization, parsed)
             signature, constexprs = unspecialise(kernel, signature, constexprs, bound)
         if not warmup:
