@@ -276,10 +276,14 @@ def run(
 
 
 def _argument(domain: Domain, value: Value, x: Any) -> Any:
-    """A launch argument as a value of its IR type; unsigned numbers keep their bits."""
+    """A launch argument as a value of its IR type; unsigned numbers keep their bits. Raises Unsupported for an integer
+    of which it is one bit."""
     if isinstance(x, (Ids, np.ndarray)):
         return x
     dtype = machine(value.type)
+    if dtype.kind == "b" and x not in (0, 1):
+        what = f"{value.name.removeprefix('%')} is one bit of the integer {x}"
+        raise Unsupported(what, why="pass a bool to a parameter of type tl.int1")
     if dtype.kind == "i":
         half = 1 << (dtype.itemsize * 8 - 1)
         x = (int(x) + half) % (2 * half) - half

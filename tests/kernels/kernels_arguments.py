@@ -61,6 +61,12 @@ def narrow_kernel(x, o, s: tl.int8, n, B: tl.constexpr):
 
 
 @triton.jit
+def one_bit_kernel(x, o, f: tl.int1, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) + f.to(tl.int32), mask=a < n)
+
+
+@triton.jit
 def gathered_kernel(o, n, B: tl.constexpr, *xs):
     a = tl.program_id(0) * B + tl.arange(0, B)
     total = tl.zeros((B,), tl.float32)
@@ -171,6 +177,32 @@ def right_annotated_number(x):
     return annotated_narrow(x, 127)
 
 
+def one_bit(x, f):
+    o = torch.empty_like(x)
+    one_bit_kernel[blocks(x)](x, o, f, x.numel(), B=64)
+    return o
+
+
+@case(x="i32[N] in (-100, 100)", s="i32")
+def right_truth(x, s):
+    return one_bit(x, s > 2)
+
+
+@case(x="i32[N] in (-100, 100)", s="i32")
+def right_one(x, s):
+    return one_bit(x, 1)
+
+
+@case(x="i32[N] in (-100, 100)", s="i32")
+def two_of_one_bit(x, s):
+    return one_bit(x, 2)
+
+
+@case(x="i32[N] in (-100, 100)", s="i32")
+def integer_of_one_bit(x, s):
+    return one_bit(x, s)
+
+
 def gathered(*xs):
     o = torch.empty_like(xs[0])
     gathered_kernel[blocks(o)](o, o.numel(), 64, *xs)
@@ -238,6 +270,10 @@ for _c in (wrong_annotated, right_annotated):
     _c.reference(lambda x, s: x + s)
 wraps_annotated.reference(lambda x: x + 300 - 256)
 right_annotated_number.reference(lambda x: x + 127)
+right_truth.reference(lambda x, s: x + (1 if s > 2 else 0))
+for _c in (right_one, two_of_one_bit):
+    _c.reference(lambda x, s: x + 1)
+integer_of_one_bit.reference(lambda x, s: x + s % 2)
 for _c in (right_gathered, wrong_gathered):
     _c.reference(lambda x, y, z: x + y + z)
 wrong_set_by_the_grid.reference(lambda x: 3 * x)

@@ -594,6 +594,7 @@ class _Reading:
             self.operand([c.operands[k] for c in column], f"{names[k]} {what}", first, unused[k])
             for k in range(len(names))
         ]
+        operands = passed_numbers.truths(family.base, operands, first.host)
         passed = passed_numbers.as_passed(family.base, operands, self.case.scalars)
         widened = f"{names[passed.unknown]} {what}" if passed.unknown is not None else ""
         before = list(self.relations.known)

@@ -1,4 +1,5 @@
-"""Numbers of Python that Triton passes to a kernel as fp32.
+"""Numbers of Python as Triton passes them to a kernel: floats as fp32, integers for a parameter of one bit by their
+lowest bit.
 
     x * s    of a tensor in fp64 is x * float32(s)            x > s    of one in fp32 is x > float32(s)
 
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trilift.lift.cases.declaration import Spec
+from trilift.lift.errors import Place, Unsupported
 from trilift.lift.terms import construct as T
 from trilift.lift.terms.exactness import DIGITS
 from trilift.lift.terms.term import Term
@@ -46,6 +48,23 @@ def as_passed(module: Module, operands: Sequence[Term | View], scalars: Mapping[
             unknown = k if module.computes_in_double else unknown
             narrowed.add(k)
     return Passed(tuple(out), unknown, frozenset(narrowed))
+
+
+def truths(module: Module, operands: Sequence[Term | View], place: Place | None) -> list[Term | View]:
+    """The operands with a truth value for each 0 and 1 that a parameter of one bit gets. Raises Unsupported where it
+    gets another integer."""
+    found = list(operands)
+    for k, (v, x) in enumerate(zip(module.entry.args, operands, strict=False)):
+        if v.type.element != "i1" or v.type.shape or not isinstance(x, Term) or x.type != T.INT:
+            continue
+        if not x.is_const or x.attr not in (0, 1):
+            name, help = (
+                v.name.removeprefix("%"),
+                f"pass a bool: {x.attr if x.is_const else 'an integer'} has more bits",
+            )
+            raise Unsupported(f"{name} of {module.entry.name} is one bit of an integer", place, help)
+        found[k] = T.const(bool(x.attr))
+    return found
 
 
 def _is_single(x: Term, scalars: Mapping[str, Spec]) -> bool:
