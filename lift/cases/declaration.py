@@ -275,6 +275,16 @@ def torch_dtype(name: str) -> torch.dtype:
     return getattr(torch, DTYPES[name])
 
 
+def held(v: float, dtype: str) -> float:
+    """The number nearest to v that a scalar of this dtype may be: one of f32 at most, for a kernel gets it as such."""
+    narrow = "f32" if dtype == "f64" else dtype
+    if narrow == "f32":
+        return float(np.float32(v))
+    import torch
+
+    return float(torch.tensor(v, dtype=torch_dtype(narrow)))
+
+
 def sample_tensor(s: Spec, dims: Mapping[str, int | float], rng: np.random.Generator) -> torch.Tensor:
     """A random tensor that meets the spec: standard normal reals, integers from -8 to 8, unless limits say
     otherwise."""

@@ -13,11 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise, zip_longest
 from types import CodeType, FunctionType
 
-import numpy as np
-
 from ..terms.fit import Number
 from ..terms.term import Term
-from .declaration import Case, Spec
+from .declaration import Case, Spec, held
 
 Dims = dict[str, Number]
 SMALLEST, LARGEST = 8, 1_000_000  # sizes: lower ones are met by other runs
@@ -83,7 +81,8 @@ def _at_scalars(case: Case, like: Mapping[str, Number]) -> Iterator[Dims]:
     for name, s in case.scalars.items():
         if s.dtype != "bool":
             ends = (e.attr - k for e, k in ((s.low, 0), (s.high, 1)) if e is not None and e.is_const)
-            yield from ({**like, name: v} for v in (REALS if s.is_float else (*ends, *INTEGERS)))
+            drawn = [held(v, s.dtype) for v in REALS] if s.is_float else (*ends, *INTEGERS)
+            yield from ({**like, name: v} for v in drawn if math.isfinite(v))
 
 
 def _beside_code(case: Case, like: Mapping[str, Number], code: Sequence[float]) -> Iterator[Dims]:
@@ -94,7 +93,7 @@ def _beside_code(case: Case, like: Mapping[str, Number], code: Sequence[float]) 
     reals = list(dict.fromkeys((*between, *code, *(c * (1 + BESIDE) for c in code), *(c * (1 - BESIDE) for c in code))))
     for name, s in case.scalars.items():
         if s.is_float:
-            yield from ({**like, name: float(np.float32(v))} for v in reals)
+            yield from ({**like, name: v} for v in (held(r, s.dtype) for r in reals) if math.isfinite(v))
         elif s.dtype != "bool":
             near = dict.fromkeys(v for c in (*whole, *shifts) if c > SMALLEST for v in (c, c + 1, c - 1))
             yield from ({**like, name: v} for v in near)

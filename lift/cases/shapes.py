@@ -19,7 +19,7 @@ from ..language.case_spec import Spec
 from ..terms import construct as T
 from ..terms.fit import value
 from ..terms.term import Term
-from .declaration import Case
+from .declaration import Case, held
 from .parts import may_be_less_than_one
 
 Dims = dict[str, int | float]
@@ -37,6 +37,7 @@ LARGEST_TRIED = 1_000_000  # of the numbers of `where`
 NODES = 20_000  # of the search for a first assignment
 LENGTHS, SHORTER = ((11, 17), 9), ((5, 9), 6)  # powers of two of a long dim, and of the others at most; where no such
 # assignment is small enough, the second ones
+DRAWS = 1000  # of a scalar, until it is another one
 STARTS = 100  # assignments that meet `where`, the best of which is improved one dim at a time
 PRIMES = {p for p in range(2, 2100) if all(p % d for d in range(2, math.isqrt(p) + 1))}
 
@@ -130,18 +131,22 @@ def _about(case: Case) -> list[tuple[float, float]]:
 def _draw(
     s: Spec, earlier: Sequence[Dims], name: str, rng: np.random.Generator, about: tuple[float, float] | None = None
 ) -> float | bool:
-    """A number with few digits, another one each time; it is exact in f32, so that it comes back as it was passed.
-    `about`: between which numbers, where the case allows them."""
+    """A number with few digits, another one each time where its dtype has others; it is exact in that and in f32, so
+    that it comes back as it was passed. `about`: between which numbers, where the case allows them."""
     if s.dtype == "bool":
         return len(earlier) % 2 == 0
     low, high = (None if e is None else value(e, {}) for e in (s.low, s.high))
     a, b = (0.1, 0.9) if low is None else (low, low + 1.0 if high is None else high)
     if about is not None and (low is None or low <= about[0]) and (high is None or about[1] <= high):
         a, b = about
-    while True:
-        v = float(np.float32(round(a + (b - a) * float(rng.uniform(0.05, 0.95)), 4)))
-        if all(v != d[name] for d in earlier):
-            return v
+    found = a
+    for _ in range(DRAWS):
+        v = held(round(a + (b - a) * float(rng.uniform(0.05, 0.95)), 4), s.dtype)
+        if a <= v < b or s.dtype in ("f32", "f64"):
+            found = v
+            if all(v != d[name] for d in earlier):
+                return v
+    return found
 
 
 def _wanted(

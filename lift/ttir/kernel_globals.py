@@ -119,8 +119,8 @@ class Scope:
 
     @contextmanager
     def forgotten(self) -> Iterator[None]:
-        """The context in which Triton reads each function again. What it has kept of them is kept after it, where the
-        host function had asked for it: a kernel that is the key of a dictionary."""
+        """The context in which Triton reads each function again. Its earlier readings are put back at the end: the host
+        function may have asked for one, with a kernel that is the key of a dictionary."""
         kept = [(f, f.hash, f.used_global_vals) for f in self.functions if not isinstance(f, FunctionType)]
         for f, _, _ in kept:
             f.hash = None

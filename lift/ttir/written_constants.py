@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
-from ..terms.constants import as_float32
+import numpy as np
+
 from .attributes import FLOATS, rounded
 from .conversions import CONVERSION
 from .ir import Module, Op, Value, users
 
 X = TypeVar("X")
+PASSED = {"f32", "f16", "bf16"}  # types of parameters that Triton rounds a number of Python to
 NARROW = FLOATS.keys() - {"f32", "f64"}
 DIGITS = 9  # at most, of a decimal
 EXACT = 32  # times a power of two: numbers below are written as they are, 0.375 and 2 ** -10
@@ -60,26 +63,40 @@ def decimal(value: float, element: str) -> float:
     return next((d for d in decimals if rounded(d, element) == rounded(value, element)), value)
 
 
-def rounded_arguments(module: Module) -> Mapping[int, frozenset[float] | None]:
-    """The numbers that Triton passes as fp32, by position, whose rounding may decide: one is compared, stored or made
-    an integer as it is, or the kernel computes in fp64, where x * s is x * float32(s). With each the constants that
-    alone it is compared with; None where something else may decide."""
-    floats = [k for k, v in enumerate(module.entry.args) if v.type.element == "f32" and not v.type.shape]
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """The float type of a parameter, and the constants that alone its number is compared with; None where something
+    else may hang on its digits."""
+
+    element: str
+    compared: frozenset[float] | None
+
+
+def rounded_arguments(module: Module) -> dict[int, Rounding]:
+    """The numbers that Triton rounds as it passes them, by position, whose rounding may decide: one is compared, stored
+    or made an integer as it is, or the kernel computes in fp64, where x * s is x * float32(s)."""
+    entry = module.entry.args
+    floats = [k for k, v in enumerate(entry) if v.type.element in PASSED and not v.type.shape]
     if module.computes_in_double or not floats:
-        return dict.fromkeys(floats)
+        return {k: Rounding(entry[k].type.element, None) for k in floats}
     used = users(module.walk())
-    found = {k: _compared_with(module.entry.args[k], used) for k in floats}
-    return {k: numbers for k, numbers in found.items() if numbers is None or numbers}
+    found = {k: Rounding(entry[k].type.element, _compared_with(entry[k], used)) for k in floats}
+    return {k: r for k, r in found.items() if r.compared is None or r.compared}
 
 
-def as_passed(x: X, k: int, rounded: Mapping[int, frozenset[float] | None]) -> X | float:
-    """Argument k: a number as Triton passes it where its rounding may decide, for `rounded` of the module; the number
-    itself where fp32 has none that is near, and anything else."""
-    if k not in rounded or not isinstance(x, int | float):
+def as_passed(x: X, k: int, roundings: Mapping[int, Rounding]) -> X | float:
+    """Argument k: a number as Triton passes it where its rounding may decide, for `roundings` of the module; the number
+    itself where the type has none that is near, and anything else."""
+    if k not in roundings or not isinstance(x, int | float):
         return x
-    numbers, found = rounded[k], as_float32(float(x))
+    numbers, found = roundings[k].compared, _passed(float(x), roundings[k].element)
     decides = numbers is None or any((x > n, x < n) != (found > n, found < n) for n in numbers)
     return found if decides and math.isfinite(found) else x
+
+
+def _passed(x: float, element: str) -> float:
+    with np.errstate(over="ignore"):
+        return rounded(x, element)
 
 
 def _compared_with(v: Value, used: dict[Value, list[Op]]) -> frozenset[float] | None:

@@ -8,9 +8,15 @@ import pytest
 from triton.runtime import jit
 
 from tests.kernels import kernels_arguments as K
+from trilift.lift.cases.declaration import held
 from trilift.lift.errors import Unsupported
 from trilift.verify.model.verdict import Proof, Verdict
 from trilift.verify.pipeline import prove
+
+RIGHT = [
+    "right_one_of_two", "right_annotated", "right_annotated_number", "right_flags", "right_truth", "right_one",
+    "right_half",
+]  # fmt: skip
 
 
 def proof(name: str) -> Proof:
@@ -18,7 +24,16 @@ def proof(name: str) -> Proof:
 
 
 @pytest.mark.parametrize(
-    "name", ["right_one_of_two", "right_annotated", "right_annotated_number", "right_flags", "right_truth", "right_one"]
+    "name",
+    [
+        "right_one_of_two",
+        "right_annotated",
+        "right_annotated_number",
+        "right_flags",
+        "right_truth",
+        "right_one",
+        "right_half",
+    ],
 )
 def test_what_triton_compiles_is_proved(name: str) -> None:
     found = proof(name)
@@ -26,7 +41,7 @@ def test_what_triton_compiles_is_proved(name: str) -> None:
     assert not [c for c in found.contract if c.kind == "shape" and "s" in c.text.split()]
 
 
-@pytest.mark.parametrize("name", ["wrong_one_of_two", "wrong_set_by_the_grid"])
+@pytest.mark.parametrize("name", ["wrong_one_of_two", "wrong_set_by_the_grid", "wrong_half", "wrong_narrowed"])
 def test_what_triton_does_not_compile_is_refuted(name: str) -> None:
     assert proof(name).verdict is Verdict.REFUTED
 
@@ -38,6 +53,16 @@ def test_what_triton_does_not_compile_is_refuted(name: str) -> None:
 def test_an_argument_for_which_another_kernel_is_compiled(name: str, clause: str) -> None:
     found = proof(name)
     assert found.verdict is Verdict.REFUTED or clause in [c.text for c in found.contract if c.kind == "shape"]
+
+
+def test_a_scalar_of_a_narrow_type_is_tried_at_numbers_of_that_type() -> None:
+    assert proof("right_of_half").verdict is Verdict.TESTED
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("f16", 0.0999755859375), ("bf16", 0.10009765625),
+                                               ("f32", 0.10000000149011612), ("f64", 0.10000000149011612)])  # fmt: skip
+def test_the_number_of_a_dtype_that_is_nearest(dtype: str, number: float) -> None:
+    assert held(0.1, dtype) == number
 
 
 @pytest.mark.skipif("VAR_POSITIONAL" not in getsource(jit), reason="this version of Triton takes no *xs")

@@ -67,6 +67,12 @@ def one_bit_kernel(x, o, f: tl.int1, n, B: tl.constexpr):
 
 
 @triton.jit
+def half_kernel(x, o, s: tl.float16, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.where(s > 0.1, tl.load(x + a, mask=a < n), 0.0), mask=a < n)
+
+
+@triton.jit
 def gathered_kernel(o, n, B: tl.constexpr, *xs):
     a = tl.program_id(0) * B + tl.arange(0, B)
     total = tl.zeros((B,), tl.float32)
@@ -203,6 +209,32 @@ def integer_of_one_bit(x, s):
     return one_bit(x, s)
 
 
+def where_above(x, s):
+    o = torch.empty_like(x)
+    half_kernel[blocks(x)](x, o, s, x.numel(), B=64)
+    return o
+
+
+@case(x="f32[N]")
+def wrong_half(x):
+    return where_above(x, 0.100001)
+
+
+@case(x="f32[N]")
+def right_half(x):
+    return where_above(x, 0.1001)
+
+
+@case(x="f32[N]", s="f32")
+def wrong_narrowed(x, s):
+    return where_above(x, s)
+
+
+@case(x="f32[N]", s="f16")
+def right_of_half(x, s):
+    return where_above(x, s)
+
+
 def gathered(*xs):
     o = torch.empty_like(xs[0])
     gathered_kernel[blocks(o)](o, o.numel(), 64, *xs)
@@ -270,6 +302,10 @@ for _c in (wrong_annotated, right_annotated):
     _c.reference(lambda x, s: x + s)
 wraps_annotated.reference(lambda x: x + 300 - 256)
 right_annotated_number.reference(lambda x: x + 127)
+for _c in (wrong_half, right_half):
+    _c.reference(lambda x: x.clone())
+for _c in (wrong_narrowed, right_of_half):
+    _c.reference(lambda x, s: x.clone() if s > 0.1 else torch.zeros_like(x))
 right_truth.reference(lambda x, s: x + (1 if s > 2 else 0))
 for _c in (right_one, two_of_one_bit):
     _c.reference(lambda x, s: x + 1)

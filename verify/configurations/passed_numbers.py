@@ -1,5 +1,5 @@
-"""Numbers of Python as Triton passes them to a kernel: floats as fp32, integers for a parameter of one bit by their
-lowest bit.
+"""Numbers of Python as Triton passes them to a kernel: floats as fp32 or as the annotated type, integers for a
+parameter of one bit by their lowest bit.
 
     x * s    of a tensor in fp64 is x * float32(s)            x > s    of one in fp32 is x > float32(s)
 
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from trilift.lift.cases.declaration import Spec
 from trilift.lift.errors import Place, Unsupported
 from trilift.lift.terms import construct as T
-from trilift.lift.terms.exactness import DIGITS
 from trilift.lift.terms.term import Term
 from trilift.lift.ttir import written_constants
 from trilift.lift.ttir.ir import Module
@@ -24,8 +23,8 @@ from ..model.configuration import View
 
 @dataclass(frozen=True)
 class Passed:
-    """The operands of a launch as fp32 has them. `unknown`: the position of one that is another number in fp64 than is
-    known, None if there is none; `narrowed`: those that may lose digits on which a truth value hangs."""
+    """The operands of a launch as its parameters have them. `unknown`: the position of one that is another number in
+    fp64 than is known, None if there is none; `narrowed`: those that may lose digits on which a truth value hangs."""
 
     operands: tuple[Term | View, ...]
     unknown: int | None
@@ -37,14 +36,14 @@ def as_passed(module: Module, operands: Sequence[Term | View], scalars: Mapping[
     out = list(operands)
     narrowed = set()
     unknown = None
-    rounded = rounded_arguments(module)
-    for k in sorted(rounded):
+    roundings = rounded_arguments(module)
+    for k in sorted(roundings):
         x = operands[k]
         if not isinstance(x, Term) or x.type != T.REAL:
             continue
         if x.is_const:
-            out[k] = T.const(written_constants.as_passed(float(x.attr), k, rounded))
-        elif not _is_single(x, scalars):
+            out[k] = T.const(written_constants.as_passed(float(x.attr), k, roundings))
+        elif not _is_held(x, roundings[k].element, scalars):
             unknown = k if module.computes_in_double else unknown
             narrowed.add(k)
     return Passed(tuple(out), unknown, frozenset(narrowed))
@@ -67,9 +66,9 @@ def truths(module: Module, operands: Sequence[Term | View], place: Place | None)
     return found
 
 
-def _is_single(x: Term, scalars: Mapping[str, Spec]) -> bool:
-    """Whether a number is a scalar that is declared in fp32 or a format that it includes, or its negative."""
+def _is_held(x: Term, element: str, scalars: Mapping[str, Spec]) -> bool:
+    """Whether a number is a scalar that is declared in this type or one that it includes, or its negative."""
     if x.op in ("neg", "abs") or (x.op == "mul" and x.args[0].is_const and abs(x.args[0].attr) == 1):
-        return _is_single(x.args[-1], scalars)
-    dtype = scalars[str(x.attr)].dtype if x.op == "scalar" and x.attr in scalars else None
-    return dtype in DIGITS and dtype != "f64"
+        return _is_held(x.args[-1], element, scalars)
+    dtype = scalars[str(x.attr)].dtype if x.op == "scalar" and x.attr in scalars else ""
+    return dtype == element or dtype.startswith("f8") or (element == "f32" and dtype in ("f16", "bf16"))
