@@ -222,13 +222,15 @@ def _refuted(p: Record, dims_of: Sequence[str]) -> Iterator[str]:
     yield f"    at {dims or 'every shape'}, seed {c['seed']}{config}"
     if c["replay"]:
         yield f"    replay: python {c['replay']}"
-    yield from _limits(p, "it holds for all", dims_of)
+    yield from _limits(p, "in real numbers it holds for all", dims_of, seen=True)
 
 
-def _limits(p: Record, head: str, dims_of: Sequence[str]) -> Iterator[str]:
-    """The inputs that an output which is not proved was shown for, where these are not all."""
+def _limits(p: Record, head: str, dims_of: Sequence[str], seen: bool = False) -> Iterator[str]:
+    """The inputs that an output which is not proved was shown for, where these are not all. `seen`: with the paths of
+    the host function that were followed."""
     if any(clause["kind"] not in ("case", SEEN, SIZE) for clause in p["contract"]):
-        yield from _contract([{**p, "contract": [c for c in p["contract"] if c["kind"] != SEEN]}], head, dims_of)
+        contract = [c for c in p["contract"] if seen or c["kind"] != SEEN]
+        yield from _contract([{**p, "contract": contract}], head, dims_of)
 
 
 def _unknown(of: Record, help: str) -> str:

@@ -9,10 +9,11 @@ from trilift.reports.base.targets import Named
 from trilift.reports.commands.prove import compared
 from trilift.reports.records import verdict_text
 from trilift.reports.records.options import Options, Proving
+from trilift.reports.records.record import record
 from trilift.verify import equal, prove
 from trilift.verify.model.verdict import Proof, Verdict
 
-EVEN, HEAD = "N % 32 == 0", "it holds for all"
+EVEN, HEAD = "N % 32 == 0", "in real numbers it holds for all"
 
 
 def clauses(p: Proof) -> list[str]:
@@ -44,5 +45,11 @@ def test_conditions_in_other_names_are_not_taken_for_the_same() -> None:
 
 def test_the_text_has_the_claims_of_the_record() -> None:
     first, second = (Named(K.__file__, n) for n in ("sums_with_ones", "sums"))
-    record = compared(first, second, Options(timeout=90, proving=Proving(timeout=60)))
-    assert HEAD in verdict_text.case(record) and EVEN in record["contract"]
+    told = compared(first, second, Options(timeout=90, proving=Proving(timeout=60)))
+    assert HEAD in verdict_text.case(told) and EVEN in told["contract"]
+
+
+def test_the_path_for_which_it_was_shown_is_told() -> None:
+    found = record(K.wrong_where_contiguous, Options(proving=Proving()), lambda event: None)
+    text = verdict_text.case(found)
+    assert HEAD in text and "x is not contiguous" in text.partition(HEAD)[2]

@@ -71,3 +71,21 @@ def sums_of_other_names(y):
 
 
 sums_with_ones.reference(lambda x: x.sum(1))
+
+
+@triton.jit
+def strided_kernel(x, o, sm, sn, M, N, F, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a // N * sm + a % N * sn, mask=a < M * N) * F, mask=a < M * N)
+
+
+@case(x="f32[M,N] strided")
+def wrong_where_contiguous(x):
+    M, N = x.shape
+    o = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    factor = 3.0 if x.is_contiguous() else 2.0
+    strided_kernel[(triton.cdiv(M * N, 64),)](x, o, x.stride(0), x.stride(1), M, N, factor, B=64)
+    return o
+
+
+wrong_where_contiguous.reference(lambda x: x * 2)
