@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from ..errors import Place, Unsupported
 from ..language.case_spec import DTYPES
+from ..runtime.session import table
 from ..ttir.ir import Module
 from ..ttir.kernel_globals import Names
 from ..ttir.lower import leaves, lower
@@ -57,11 +59,26 @@ def tensors_of(x: Any) -> Iterator[torch.Tensor]:
 
 
 _active: list[Recorder] = []
+_KNOWN: dict[int, tuple[object, Known]] = table("recorder.known", {})  # by id of the host function
 
 
 def active() -> Recorder:
     """The recorder of the run that is going on."""
     return _active[-1]
+
+
+@dataclass
+class Known:
+    """All that Triton keeps of the launches that one process makes of a host function: what the kernels `read` outside
+    of themselves, and their compile-time arguments, by what is equal for Triton, each with its kernel."""
+
+    read: Names = field(default_factory=dict)
+    constants: dict[tuple[object, ...], tuple[object, object]] = field(default_factory=dict)
+
+
+def known_of(fn: object) -> Known:
+    """The memory of Triton of all readings of a host function in this session: calls of one process share it."""
+    return _KNOWN.setdefault(id(fn), (fn, Known()))[1]
 
 
 PYTORCH = ("aten", "prims", "prim")  # namespaces of PyTorch's own operators
@@ -72,7 +89,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     inputs or on a kernel, `ranges` what is known of such contents all the same; `untouched`: of large buffers that no
     operator of PyTorch wrote, whose memory is not touched either."""
 
-    def __init__(self, dims: Mapping[str, int | float]) -> None:
+    def __init__(self, dims: Mapping[str, int | float], known: Known | None = None) -> None:
         super().__init__()
         self.dims = dims
         self.events: list[Launch | TorchOp] = []
@@ -81,8 +98,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.untouched: set[int] = set()
         self.ranges: dict[int, Range] = {}
         self.configs = 1
-        self.read: Names = {}  # by kernels, as it is at the launches
-        self.constants: dict[tuple[object, ...], object] = {}  # compile-time arguments by what is equal for Triton
+        self.known_to_triton = Known() if known is None else known
         self.on_cpu = cpu_memory.OnCPU(self.key)
         self.by_default = cpu_memory.OnCPU(self.key)  # unless the default device is the GPU
         self.pinned = cpu_memory.OnCPU(self.key)
@@ -204,13 +220,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def unchanged(self, bound: Bound) -> None:
         """Refuses a launch of what reads other globals than at an earlier launch: Triton raises an error there, or runs
         what it has compiled before."""
-        if name := bound.scope.changed(self.read):
+        if name := bound.scope.changed(self.known_to_triton.read):
             what = f"{name}, which {bound.kernel.fn.__name__} reads, is not what it was at an earlier launch"
             raise Unsupported(what, host_place(), "Triton compiles a kernel with what it reads at its first launch")
         kernel, kinds = bound.kernel, repr(bound.signature)
         for path, value in bound.constexprs.items():
             with suppress(TypeError):  # which cannot be the key of a dictionary
-                first = self.constants.setdefault((id(kernel), kinds, path, value), value)
+                _, first = self.known_to_triton.constants.setdefault((id(kernel), kinds, path, value), (kernel, value))
                 if type(first) is not type(value) or repr(first) != repr(value):
                     what = f"a compile-time argument of {kernel.fn.__name__} is {value!r}, and {first!r} earlier"
                     raise Unsupported(

@@ -133,7 +133,9 @@ class Scope:
     def changed(self, earlier: Names) -> str:
         """A name that was something else at an earlier launch; empty where there is none. The others are noted."""
         for h in (h for h in self.held if h.space is not self.arguments):
-            if earlier.setdefault((id(h.owner), id(h.space), h.name), h).content != h.content:
+            first = earlier.setdefault((id(h.owner), id(h.space), h.name), h)
+            same_for_triton = first.text is h.text is None and not _differs(h.value, first.value)
+            if first.content != h.content and not same_for_triton:
                 return h.name
         return ""
 

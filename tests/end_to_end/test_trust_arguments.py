@@ -55,6 +55,11 @@ def test_an_argument_for_which_another_kernel_is_compiled(name: str, clause: str
     assert found.verdict is Verdict.REFUTED or clause in [c.text for c in found.contract if c.kind == "shape"]
 
 
+@pytest.mark.parametrize("name", ["wrong_factor_by_size", "wrong_flag_by_size", "wrong_hooks"])
+def test_calls_of_one_process_share_what_triton_compiled(name: str) -> None:
+    assert proof(name).verdict in (Verdict.UNKNOWN, Verdict.TESTED)
+
+
 def test_a_scalar_of_a_narrow_type_is_tried_at_numbers_of_that_type() -> None:
     assert proof("right_of_half").verdict is Verdict.TESTED
 

@@ -12,6 +12,8 @@ from triton.runtime.jit import constexpr_function
 from trilift import case
 
 FACTOR = tl.constexpr(2.0)
+BY_SIZE = tl.constexpr(2.0)
+HOOKED = tl.constexpr(1.0)
 UNORDERED = float("nan")
 
 
@@ -70,6 +72,27 @@ def one_bit_kernel(x, o, f: tl.int1, n, B: tl.constexpr):
 def half_kernel(x, o, s: tl.float16, n, B: tl.constexpr):
     a = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(o + a, tl.where(s > 0.1, tl.load(x + a, mask=a < n), 0.0), mask=a < n)
+
+
+@triton.jit
+def by_size_kernel(x, o, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) * BY_SIZE, mask=a < n)
+
+
+def hook(factor):
+    def set_factor(arguments):
+        global HOOKED
+        HOOKED = tl.constexpr(factor)
+
+    return set_factor
+
+
+@triton.autotune([triton.Config({"B": 64 * k}, pre_hook=hook(1.0 / k)) for k in (1, 2)], key=[])
+@triton.jit
+def hooked_kernel(x, o, n, B: tl.constexpr):
+    a = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + a, tl.load(x + a, mask=a < n) * (HOOKED * B / 64), mask=a < n)
 
 
 @triton.jit
@@ -286,6 +309,30 @@ def right_flags(x):
 
 
 @case(x="f32[N]")
+def wrong_factor_by_size(x):
+    """In one process, the second size gets the kernel that was compiled for the first."""
+    global BY_SIZE
+    BY_SIZE = tl.constexpr(2.0 if x.numel() < 64 else 3.0)
+    o = torch.empty_like(x)
+    by_size_kernel[blocks(x)](x, o, x.numel(), B=64)
+    return o
+
+
+@case(x="f32[N]")
+def wrong_flag_by_size(x):
+    o = torch.empty_like(x)
+    flag_kernel[blocks(x)](x, o, x.numel(), 1 if x.numel() < 64 else True, B=64)
+    return o
+
+
+@case(x="f32[N]")
+def wrong_hooks(x):
+    o = torch.empty_like(x)
+    hooked_kernel[lambda meta: (triton.cdiv(x.numel(), meta["B"]),)](x, o, x.numel())
+    return o
+
+
+@case(x="f32[N]")
 def wrong_unordered(x):
     o = torch.empty_like(x)
     unordered_kernel[blocks(x)](x, o, x.numel(), B=64)
@@ -306,6 +353,9 @@ for _c in (wrong_half, right_half):
     _c.reference(lambda x: x.clone())
 for _c in (wrong_narrowed, right_of_half):
     _c.reference(lambda x, s: x.clone() if s > 0.1 else torch.zeros_like(x))
+wrong_factor_by_size.reference(lambda x: x * (2.0 if x.numel() < 64 else 3.0))
+wrong_flag_by_size.reference(lambda x: x + (0 if x.numel() < 64 else 1))
+wrong_hooks.reference(lambda x: x * 1.0)
 right_truth.reference(lambda x, s: x + (1 if s > 2 else 0))
 for _c in (right_one, two_of_one_bit):
     _c.reference(lambda x, s: x + 1)

@@ -20,6 +20,7 @@ from ...capture.recorder import (
     NAMES,
     PYTORCH,
     UNINITIALISED,
+    Known,
     Recorder,
     lowered,
     read_arguments,
@@ -127,8 +128,8 @@ class Pointer(Protocol):
 class Events(Recorder):
     """The recorder of a reading: tensors without contents, whose addresses and strides are terms."""
 
-    def __init__(self, record: Record) -> None:
-        super().__init__(record.dims)
+    def __init__(self, record: Record, known: Known | None = None) -> None:
+        super().__init__(record.dims, known)
         self.record = record
         self.limits: dict[int, limits.Limits] = {}  # by storage, of integer tensors
         self.launched = 0

@@ -14,6 +14,7 @@ from ...capture import streams
 from ...capture.constant_arguments import known_ones, meant
 from ...capture.fake_cuda import CUDA, pretend, replaced
 from ...capture.places import is_host
+from ...capture.recorder import known_of
 from ...capture.run import named_outputs
 from ...capture.trace import Trace
 from ...cases.declaration import Case, stride_terms, torch_dtype
@@ -83,7 +84,7 @@ def read_host(case: Case, dims: Mapping[str, int | float], config: int = 0) -> H
     dims = record.dims
     record.files = host_files(case.fn)
     record.wide = _wide(case)
-    events = Events(record)
+    events = Events(record, known_of(case.fn))
     trace, raised, refused, endless = None, None, None, False
     before = kept(case.fn)
     try:
